@@ -1,0 +1,52 @@
+"""Frozen dataclasses that refuse values outside their fields' ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+from operant.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Allowed values of a number: from `low` to `high`, `low` itself only if not `above`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        enough = value > self.low if self.above else value >= self.low
+        return enough and value <= self.high and math.isfinite(value)
+
+    def __str__(self) -> str:
+        if self.high < math.inf:
+            return f"a number {'above' if self.above else 'from'} {self.low:g} to {self.high:g}"
+        return f"a finite number {'above' if self.above else 'of at least'} {self.low:g}"
+
+
+Positive = Annotated[float, Range(0, above=True)]
+NotNegative = Annotated[float, Range(0)]
+Fraction = Annotated[float, Range(0, 1)]
+Count = Annotated[int, Range(1)]
+CountOrZero = Annotated[int, Range(0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Base of every configuration; checks ranges when made, also from Python."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self), include_extras=True)
+        for field in dataclasses.fields(self):
+            check(field.name, getattr(self, field.name), hints[field.name])
+
+
+def check(path: str, value: Any, hint: Any) -> None:
+    """Refuse a number outside the range its annotation names."""
+    for allowed in getattr(hint, "__metadata__", ()):
+        if isinstance(allowed, Range) and value is not None and value not in allowed:
+            raise UsageError(f"{path} = {value!r}: expected {allowed}")

@@ -1,0 +1,27 @@
+"""Errors that are addressed to the user: one sentence with the field, the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(ValueError):
+    """Input that cannot be used; the command line prints it as one line and exits with 2."""
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that is missing, torn, altered or not ours."""
+
+
+class EnvironmentFault(RuntimeError):  # noqa: N818  # what happened to the environment, not in our code
+    """An environment broke its contract or died; names the environment, the step and the field."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or the known names when nothing is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; expected one of {', '.join(names)}" if names else ""

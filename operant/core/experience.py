@@ -1,0 +1,100 @@
+"""The one record of what happened: arrays that begin `[T, B]`, time then environments.
+
+Row `t` holds what the agent saw (`observation`, the `hidden_state` it carried in, whether an
+episode begins here: `first`), what it did (`action`, and the `memo` that acting left behind for
+learning) and what came of it (`reward`, `terminated`, `truncated`). Observations, hidden states
+and `first` have one row more: what the next action will see.
+
+`hidden_state` is what the step before carried out, untouched by episode ends; `first` says where
+it must be thought of as fresh. So the state after the last step of an episode is not lost.
+
+Where `valid` is false, nothing was decided: the environment only reset itself, and what it
+showed was the final observation of the episode before. Such a row never enters a loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from operant.core.hidden_state import HiddenState
+from operant.core.namedarraytuple import ArrayTuple
+from operant.core.tree import Array
+
+Arrays = dict[str, Array]
+Tensors = dict[str, Tensor]
+Metrics = dict[str, float]
+
+
+class _Fields(NamedTuple):
+    observation: Any  # Tensors [T+1, B, ...]
+    hidden_state: Any  # HiddenState [T+1, B, ...]
+    first: Any  # bool [T+1, B]
+    action: Any  # Tensors [T, B, ...]
+    memo: Any  # Tensors [T, B, ...]
+    reward: Any  # float [T, B]
+    terminated: Any  # bool [T, B]: the task ended, nothing after it is worth anything
+    truncated: Any  # bool [T, B]: the clock ended it, what comes after keeps its worth
+    valid: Any  # bool [T, B]
+    final_observation: Any  # Tensors [T, B, ...], meaningful only where `replaced`
+    replaced: Any  # bool [T, B]: observation[t + 1] already belongs to the next episode
+
+
+class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is meant to differ from a tuple's
+    """A chunk of experience; NumPy and torch see the same bytes."""
+
+    __slots__ = ()
+
+    @property
+    def ended(self) -> Tensor:
+        """Where an episode ended, for either reason (the seeds' `terminals`)."""
+        return self.terminated | self.truncated  # type: ignore[no-any-return]  # a field
+
+    @property
+    def masks(self) -> Tensor:
+        """Zero where an episode begins, else one."""
+        return 1.0 - self.first.float()  # type: ignore[no-any-return]  # a field
+
+    @property
+    def next_observation(self) -> Tensors:
+        """What each action led to, `[T, B, ...]`: never an observation after a reset."""
+        return {
+            name: torch.where(_beside(self.replaced, x), self.final_observation[name], x[1:])
+            for name, x in self.observation.items()
+        }
+
+
+class EnvStep(NamedTuple):
+    """What B environments answered; arrays `[B, ...]` that the next step may overwrite."""
+
+    observation: Arrays  # what to act on next
+    reward: Array
+    terminated: Array
+    truncated: Array
+    valid: Array  # false where the environment ignored the action and only reset itself
+    final_observation: Arrays | None  # rows where an episode ended, if `observation` is past it
+    infos: dict[str, Any]
+
+
+class TrajInfo(NamedTuple):
+    """One finished episode."""
+
+    length: int
+    reward: float  # undiscounted sum, as the environment gave it
+    success: bool | None = None  # from `info["is_success"]`, if the environment says
+
+
+class Memo(NamedTuple):
+    """What acting leaves behind: tensors `[B, ...]` for learning, and the state to carry on."""
+
+    tensors: Tensors
+    hidden_state: HiddenState
+
+
+Decision = tuple[Tensors, Memo]  # actions by name, and what acting left behind
+
+
+def _beside(mask: Tensor, x: Tensor) -> Tensor:
+    return mask.view(*mask.shape, *(1,) * (x.dim() - mask.dim()))

@@ -1,0 +1,105 @@
+"""The architecture on one page: who may call whom, and with what.
+
+    chunk = explorer.update()   # an Explorer steps an EnvironmentManager with an Agent's actions
+    memory.store(chunk)         # a Memory keeps the Experience
+    metrics = agent.update()    # the Agent learns what is due
+
+Tensors are `[B, ...]` for one moment of B environments, `[T, B, ...]` over time. Observations and
+actions are dicts by name. Everything with state has `state_dict` and `load_state_dict`, whose
+values are tensors, arrays and plain numbers: saving them is enough to go on bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+from torch import Tensor
+
+from operant.core.experience import (
+    Arrays,
+    Decision,
+    EnvStep,
+    Experience,
+    Metrics,
+    Tensors,
+    TrajInfo,
+)
+from operant.core.hidden_state import HiddenState
+from operant.core.spaces import Shape, Space, Spaces
+
+
+class Stateful(Protocol):
+    """Anything that a checkpoint must hold."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> object: ...
+
+
+class EnvironmentManager(Stateful, Protocol):
+    """B environments as one. The arrays it returns may be overwritten by its next step."""
+
+    spaces: Spaces
+    num_envs: int
+    frames_per_step: int  # simulator frames behind one step
+    exact: bool  # whether `state_dict` is enough to go on bit for bit
+
+    def reset(self, seed: int | None = None) -> Arrays: ...
+    def step(self, actions: Arrays) -> EnvStep: ...
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    """Observations to named outputs.
+
+    One moment: `forward(observation [B, ...], hidden_state)`. A sequence: the same with
+    `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode begins. `outputs` names what is
+    wanted, all by default. Returns the outputs and the state carried out.
+    """
+
+    recurrent: bool
+
+    def __call__(
+        self,
+        observation: Tensors,
+        hidden_state: HiddenState,
+        first: Tensor | None = None,
+        outputs: tuple[str, ...] | None = None,
+    ) -> tuple[Tensors, HiddenState]: ...
+    def initial_state(self, batch_size: int) -> HiddenState: ...
+
+
+NetworkMaker = Callable[[dict[str, Space], dict[str, Shape]], Any]
+"""Makes a Network (an `nn.Module`) for these observations and outputs of these shapes."""
+
+
+class Memory(Stateful, Protocol):
+    """Where experience is kept: an experience cache."""
+
+    def store(self, chunk: Experience) -> None: ...
+    def ready(self) -> bool: ...
+
+
+class Agent(Stateful, Protocol):
+    """Acts, and learns from what its memory holds."""
+
+    def initial_state(self, batch_size: int) -> HiddenState: ...
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision: ...
+    def update(self) -> Metrics: ...
+
+
+class Sampler(Stateful, Protocol):
+    """How acting and stepping are laid over processes."""
+
+    def obtain_samples(self, itr: int) -> tuple[Experience, list[TrajInfo]]: ...
+    def evaluate_agents(self, itr: int) -> list[TrajInfo]: ...
+
+
+class Container(Stateful, Protocol):
+    """All application state of one process."""
+
+    local_step_count: int
+
+    def run(self, nb_step: int, initial_step: int = 0) -> Self: ...

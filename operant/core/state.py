@@ -1,0 +1,55 @@
+"""State of anything as a tree of tensors, arrays and plain values, and back again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def state_of(owner: object, *names: str) -> dict[str, Any]:
+    """The state of the named attributes: parts, generators, tensors, numbers, and lists of them."""
+    return {name: _read(getattr(owner, name)) for name in names}
+
+
+def restore(owner: object, state: dict[str, Any], *names: str) -> None:
+    """Put back what `state_of` read; parts are filled in place, plain values are replaced."""
+    missing = [name for name in names if name not in state]
+    if missing:
+        raise ValueError(f"{type(owner).__name__}: the saved state lacks {', '.join(missing)}")
+    for name in names:
+        setattr(owner, name, _write(getattr(owner, name), state[name]))
+
+
+def _read(value: Any) -> Any:
+    if hasattr(value, "state_dict"):
+        return value.state_dict()
+    if isinstance(value, torch.Generator):
+        return value.get_state()
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    if isinstance(value, dict):
+        return {key: _read(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_read(part) for part in value]
+    return value
+
+
+def _write(value: Any, state: Any) -> Any:
+    if hasattr(value, "load_state_dict"):
+        value.load_state_dict(state)
+    elif isinstance(value, torch.Generator):
+        value.set_state(state)
+    elif isinstance(value, np.random.Generator):
+        value.bit_generator.state = state
+    elif isinstance(value, torch.Tensor):
+        value.data.copy_(state)
+    elif isinstance(value, list | tuple) and any(hasattr(p, "load_state_dict") for p in value):
+        for part, saved in zip(value, state, strict=True):
+            _write(part, saved)
+    elif isinstance(value, tuple):
+        return tuple(state)
+    else:
+        return state
+    return value
