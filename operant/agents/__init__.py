@@ -1,0 +1,25 @@
+"""The algorithms by name."""
+
+from operant.agents.actor_critic import ActorCritic, ActorCriticConfig
+from operant.agents.dqn import DQN, DQNConfig
+from operant.agents.ppo import PPO, PPOConfig
+from operant.agents.sac import SAC, SACConfig
+
+AGENTS = {
+    "a2c": (ActorCritic, ActorCriticConfig),
+    "dqn": (DQN, DQNConfig),
+    "ppo": (PPO, PPOConfig),
+    "sac": (SAC, SACConfig),
+}
+
+__all__ = [
+    "AGENTS",
+    "DQN",
+    "PPO",
+    "SAC",
+    "ActorCritic",
+    "ActorCriticConfig",
+    "DQNConfig",
+    "PPOConfig",
+    "SACConfig",
+]

@@ -18,6 +18,10 @@ class EnvironmentFault(RuntimeError):  # noqa: N818  # what happened to the envi
     """An environment broke its contract or died; names the environment, the step and the field."""
 
 
+class TrainingFault(RuntimeError):  # noqa: N818  # what happened to the numbers, not in our code
+    """Learning gave a number that is none; names the metric and the step."""
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or the known names when nothing is near."""
     names = sorted(known)

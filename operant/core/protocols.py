@@ -11,10 +11,10 @@ values are tensors, arrays and plain numbers: saving them is enough to go on bit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from operant.core.experience import (
     Arrays,
@@ -49,16 +49,20 @@ class EnvironmentManager(Stateful, Protocol):
     def close(self) -> None: ...
 
 
-class Network(Protocol):
-    """Observations to named outputs.
+class Network(Stateful, Protocol):
+    """Observations to named outputs: an `nn.Module`.
 
     One moment: `forward(observation [B, ...], hidden_state)`. A sequence: the same with
-    `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode begins. `outputs` names what is
-    wanted, all by default. Returns the outputs and the state carried out.
+    `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode
+    begins. `outputs` names what is wanted, all by default. Returns the outputs and the state
+    carried out.
     """
 
     recurrent: bool
 
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]: ...
+    def requires_grad_(self, requires_grad: bool = True) -> Self: ...
     def __call__(
         self,
         observation: Tensors,
@@ -69,8 +73,18 @@ class Network(Protocol):
     def initial_state(self, batch_size: int) -> HiddenState: ...
 
 
-NetworkMaker = Callable[[dict[str, Space], dict[str, Shape]], Any]
-"""Makes a Network (an `nn.Module`) for these observations and outputs of these shapes."""
+class NetworkMaker(Protocol):
+    """Makes a Network (an `nn.Module`) from observations to outputs of these shapes.
+
+    `late` inputs join after whatever remembers, so that they leave no trace in the hidden state.
+    """
+
+    def __call__(
+        self,
+        inputs: Mapping[str, Space],
+        outputs: Mapping[str, Shape],
+        late: Mapping[str, Space] | None = None,
+    ) -> Any: ...
 
 
 class Memory(Stateful, Protocol):
@@ -83,6 +97,10 @@ class Memory(Stateful, Protocol):
 class Agent(Stateful, Protocol):
     """Acts, and learns from what its memory holds."""
 
+    memory: Any
+
+    @property
+    def network(self) -> Any: ...
     def initial_state(self, batch_size: int) -> HiddenState: ...
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True

@@ -9,7 +9,7 @@ import torch
 
 
 def state_of(owner: object, *names: str) -> dict[str, Any]:
-    """The state of the named attributes: parts, generators, tensors, numbers, and lists of them."""
+    """The state of the named attributes: parts, generators, tensors, numbers, and dicts of them."""
     return {name: _read(getattr(owner, name)) for name in names}
 
 
@@ -45,9 +45,9 @@ def _write(value: Any, state: Any) -> Any:
         value.bit_generator.state = state
     elif isinstance(value, torch.Tensor):
         value.data.copy_(state)
-    elif isinstance(value, list | tuple) and any(hasattr(p, "load_state_dict") for p in value):
-        for part, saved in zip(value, state, strict=True):
-            _write(part, saved)
+    elif isinstance(value, dict) and any(hasattr(p, "load_state_dict") for p in value.values()):
+        for key, part in value.items():
+            _write(part, state[key])
     elif isinstance(value, tuple):
         return tuple(state)
     else:

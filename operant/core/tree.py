@@ -54,8 +54,7 @@ def index(tree: Tree, location: Any) -> Tree:
 
 def write(tree: Tree, location: Any, value: Tree) -> None:
     """`tree[location] = value` in every leaf; both have the same structure."""
-    for (_, target), (_, source) in zip(leaves(tree), leaves(value), strict=True):
-        target[location] = source
+    map(lambda target, source: target.__setitem__(location, source), tree, value)
 
 
 def numpy(tree: Tree) -> Tree:

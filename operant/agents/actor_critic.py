@@ -1,0 +1,192 @@
+"""Advantage actor–critic, synchronous (A2C; arXiv:1602.01783, algorithm S3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from operant.agents.optimize import Optimizer, averaged, total
+from operant.agents.sequence import unroll, values_of
+from operant.core import tree
+from operant.core.config import Config, Count, Fraction, NotNegative
+from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.namedarraytuple import namedarraytuple
+from operant.core.protocols import Network, NetworkMaker
+from operant.core.schedule import Schedule
+from operant.core.spaces import Shape, Space, Spaces
+from operant.core.state import restore, state_of
+from operant.memory.rollout import RolloutCache
+from operant.ops import policy, returns, value
+from operant.ops.distribution import distribution_for, masks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCriticConfig(Config):
+    length: Count = 5  # steps of every environment behind one update
+    lr: Schedule = Schedule(7e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
+    gamma: Fraction = 0.99  # worth of a reward one step away
+    lam: Fraction = 1.0  # trust in rewards seen over values guessed; 1 is the n-step return
+    value_coef: NotNegative = 1.0  # weight of the value loss, half the squared error
+    entropy_coef: NotNegative = 0.0  # weight of the entropy bonus
+    max_grad_norm: NotNegative = 0.5  # bound on the gradient's norm, 0 for none
+    normalize_advantage: bool = False  # bring advantages to mean zero and deviation one
+
+
+Batch = namedarraytuple(
+    "Batch", "observation hidden_state first action log_prob advantage target valid"
+)
+
+
+class ActorCritic:
+    """Learns a policy and a value from each chunk once, then forgets it."""
+
+    eps = 1e-5  # Adam's epsilon
+
+    def __init__(
+        self,
+        network: Network,
+        action_space: dict[str, Space],
+        memory: RolloutCache,
+        config: ActorCriticConfig,
+        seed: int,
+    ) -> None:
+        self.network, self.memory, self.config = network, memory, config
+        self.device = next(network.parameters()).device
+        self.distribution = distribution_for(action_space)
+        self.names = tuple(action_space)
+        # A value that remembers must see what is acted on, or its memory falls behind.
+        self.wanted = None if network.recurrent else self.names
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
+        self.steps = 0  # environment steps learned from
+
+    @classmethod
+    def create(
+        cls, make: NetworkMaker, spaces: Spaces, config: Any, num_envs: int, seed: int
+    ) -> Self:
+        """The agent with a network and a memory of its own."""
+        network = make(spaces.observation, cls.output_space(spaces.action))
+        return cls(network, spaces.action, RolloutCache(config.length), config, seed)
+
+    @staticmethod
+    def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
+        """What the network must give: the policy's parameters by action, and a value."""
+        return {"value": (1,), **distribution_for(action_space).param_shapes}
+
+    def initial_state(self, batch_size: int) -> HiddenState:
+        """The recurrent state of `batch_size` fresh episodes."""
+        return self.network.initial_state(batch_size)
+
+    @torch.inference_mode()
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision:
+        """Actions `[B, ...]` by name, sampled or most likely, and their log-probability."""
+        observation = tree.to(observation, self.device)
+        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
+        params, state = self.network(observation, state, None, self.wanted)
+        masks = masks_of(observation, self.names)
+        if explore:
+            action = self.distribution.sample(params, masks, self.generator)
+        else:
+            action = self.distribution.mode(params, masks)
+        log_prob = self.distribution.log_prob(params, action, masks)
+        return tree.map(Tensor.cpu, action), Memo({"log_prob": log_prob}, state)
+
+    def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
+        """In a loop of your own: remember what was seen, decided and answered."""
+        self.memory.write(observation, action, memo, step)
+
+    def update(self) -> Metrics:
+        """Learn from the chunk in memory, if there is a whole one, and clear it."""
+        if not self.memory.ready():
+            return {}
+        batch = self.prepare(self.memory.read())
+        metrics = self.learn(batch)
+        metrics["explained_variance"] = float(
+            policy.explained_variance(batch.target - batch.advantage, batch.target)
+        )
+        metrics["learning_rate"] = self.optimizer.lr(self.steps)
+        self.steps += int(batch.valid.sum())
+        self.memory.clear()
+        return metrics
+
+    @torch.no_grad()
+    def prepare(self, chunk: Experience) -> Any:
+        """Advantages and value targets beside what they belong to, `[T, B]`."""
+        chunk = tree.to(chunk, self.device)
+        value_now, next_value = values_of(self.network, chunk)
+        discount = self.config.gamma * ~chunk.terminated
+        trace = self.config.lam * ~chunk.ended
+        advantage = returns.gae(chunk.reward, value_now, next_value, discount, trace)
+        steps = len(chunk.reward)
+        return Batch(
+            observation=tree.index(chunk.observation, slice(0, steps)),
+            hidden_state=tree.index(dict(chunk.hidden_state), slice(0, steps)),
+            first=chunk.first[:steps],
+            action=chunk.action,
+            log_prob=chunk.memo["log_prob"],
+            advantage=advantage,
+            target=advantage + value_now,
+            valid=chunk.valid,
+        )
+
+    def learn(self, batch: Any) -> Metrics:
+        """One gradient step on the whole batch."""
+        losses, metrics = self.compute_loss(batch, batch.valid)
+        norm = self.optimizer.step(total(losses), self.steps)
+        return averaged([{**metrics, "grad_norm": norm}])
+
+    def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
+        """Weighted losses by name, whose sum is minimised, and metrics."""
+        log_prob, entropy, guess = self.evaluate(batch)
+        advantage = self.advantage(batch, valid)
+        losses = {
+            "policy": policy.masked_mean(policy.policy_gradient(log_prob, advantage), valid),
+            "value": policy.masked_mean(value.squared(guess - batch.target), valid),
+            "entropy": -policy.masked_mean(entropy, valid),
+        }
+        return self.weigh(losses), named(losses)
+
+    def evaluate(self, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probability of the actions taken, entropy and value under the network as it is."""
+        out = unroll(self.network, batch, None)
+        masks = masks_of(batch.observation, self.names)
+        log_prob = self.distribution.log_prob(out, batch.action, masks)
+        return log_prob, self.distribution.entropy(out, masks), out["value"].squeeze(-1)
+
+    def advantage(self, batch: Any, valid: Tensor | None) -> Tensor:
+        """The batch's advantages, standardised if so configured."""
+        if not self.config.normalize_advantage:
+            return batch.advantage  # type: ignore[no-any-return]  # a field
+        return policy.standardize(batch.advantage, valid)
+
+    def weigh(self, losses: Tensors) -> Tensors:
+        """The losses times their coefficients."""
+        config = self.config
+        return {
+            "policy": losses["policy"],
+            "value": config.value_coef * losses["value"],
+            "entropy": config.entropy_coef * losses["entropy"],
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, optimizer, random generator, memory and count."""
+        return state_of(self, "network", "optimizer", "generator", "memory", "steps")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        restore(self, state, "network", "optimizer", "generator", "memory", "steps")
+
+
+def named(losses: Tensors) -> Tensors:
+    """Losses under the metric names people know."""
+    return {
+        "policy_gradient_loss": losses["policy"],
+        "value_loss": losses["value"],
+        "entropy_loss": losses["entropy"],
+    }

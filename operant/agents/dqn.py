@@ -1,0 +1,179 @@
+"""Deep Q-learning (DQN; Nature 518, 2015) with double, duelling and n-step as settings.
+
+An action of several discrete parts is worth the sum of what its parts are worth, so the best
+action is the best of each part, and one discrete action is the case of one part.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.agents.sequence import unroll
+from operant.core import tree
+from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive
+from operant.core.errors import UsageError
+from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.protocols import Network, NetworkMaker
+from operant.core.schedule import Schedule
+from operant.core.spaces import Shape, Space, Spaces, choices
+from operant.core.state import restore, state_of
+from operant.memory.replay import ExperienceReplay
+from operant.ops import explore as exploring
+from operant.ops import policy, returns, value
+from operant.ops.distribution import masks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNConfig(Config):
+    length: Count = 4  # steps of every environment between updates
+    lr: Schedule = Schedule(1e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
+    gamma: Fraction = 0.99  # worth of a reward one step away
+    epsilon: Schedule = Schedule(1.0, 0.05, 100_000)  # share of random actions
+    replay_size: Count = 100_000  # steps that the memory holds
+    learning_starts: CountOrZero = 1_000  # steps collected before the first update
+    batch_size: Count = 32  # windows behind one gradient
+    updates_per_step: Positive = 0.25  # gradient steps for each environment step
+    target_every: Count = 1_000  # gradient steps between moves of the target network
+    tau: Fraction = 1.0  # how far the target network moves, 1 copies
+    double: bool = True  # choose the next action by the online network (arXiv:1509.06461)
+    dueling: bool = False  # value and advantages apart (arXiv:1511.06581)
+    n_step: Count = 1  # rewards summed before the value is trusted
+    sequence: Count = 16  # consecutive steps in a window, for networks with memory
+    max_grad_norm: NotNegative = 10.0  # bound on the gradient's norm, 0 for none
+
+
+class DQN:
+    """Learns what each action is worth from a replay of everything that was tried."""
+
+    def __init__(
+        self,
+        network: Network,
+        action_space: dict[str, Space],
+        memory: ExperienceReplay,
+        config: DQNConfig,
+        seed: int,
+    ) -> None:
+        self.network, self.memory, self.config = network, memory, config
+        self.action_space = action_space
+        self.names = tuple(action_space)
+        self.choices = {name: choices(space) for name, space in action_space.items()}
+        self.target = deepcopy(network).requires_grad_(False)
+        self.device = next(network.parameters()).device
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm)
+        self.window = config.sequence if network.recurrent else 1
+        self.acted = self.updates = 0
+
+    @classmethod
+    def create(
+        cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, num_envs: int, seed: int
+    ) -> Self:
+        """The agent with a network and a memory of its own."""
+        outputs = cls.output_space(spaces.action) | ({"value": (1,)} if config.dueling else {})
+        memory = ExperienceReplay(config.replay_size, config.learning_starts, seed)
+        return cls(make(spaces.observation, outputs), spaces.action, memory, config, seed)
+
+    @staticmethod
+    def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
+        """What the network must give: one number for each choice of each action."""
+        for name, space in action_space.items():
+            if not choices(space):
+                raise UsageError(
+                    f"action {name!r} is {space}: DQN takes the best of finitely many actions, "
+                    f"and a Box has no such list; use sac or ppo"
+                )
+        return {name: (sum(choices(space)),) for name, space in action_space.items()}
+
+    def initial_state(self, batch_size: int) -> HiddenState:
+        """The recurrent state of `batch_size` fresh episodes."""
+        return self.network.initial_state(batch_size)
+
+    @torch.inference_mode()
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision:
+        """The best actions `[B, ...]` by name, or now and then a random one."""
+        observation = tree.to(observation, self.device)
+        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
+        q, state = self.network(observation, state, None, self.names)
+        masks = masks_of(observation, self.names)
+        action = value.greedy(q, self.choices, masks)
+        if explore:
+            batch = len(next(iter(observation.values())))
+            other = exploring.uniform(self.action_space, batch, masks, self.generator, self.device)
+            epsilon = self.config.epsilon(self.acted)
+            action = exploring.epsilon_greedy(action, other, epsilon, self.generator)
+            self.acted += batch
+        return tree.map(Tensor.cpu, action), Memo({}, state)
+
+    def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
+        """In a loop of your own: remember what was seen, decided and answered."""
+        self.memory.write(observation, action, memo, step)
+
+    def update(self) -> Metrics:
+        """As many gradient steps as the steps collected call for."""
+        seen = []
+        for _ in range(updates_due(self.memory.stored, self.config, self.updates)):
+            seen.append(self.learn())
+            self.updates += 1
+            if self.updates % self.config.target_every == 0:
+                move_towards(self.target, self.network, self.config.tau)
+        if not seen:
+            return {}
+        rates = {"learning_rate": self.optimizer.lr(self.acted), "n_updates": self.updates}
+        return averaged(seen) | rates | {"exploration_rate": self.config.epsilon(self.acted)}
+
+    def learn(self) -> Tensors:
+        """One gradient step on windows drawn from memory."""
+        length = self.window + self.config.n_step - 1
+        batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        losses, metrics = self.compute_loss(batch)
+        norm = self.optimizer.step(total(losses), self.acted)
+        return {**metrics, "grad_norm": norm}
+
+    def compute_loss(self, batch: Experience) -> tuple[Tensors, Tensors]:
+        """The loss by name of the window's first steps, and metrics."""
+        length = self.window
+        q = self.q_values(self.network, batch, (0, length))
+        chosen = value.q_of(q, tree.index(batch.action, slice(0, length)), self.choices)
+        error = chosen - self.targets(batch)[:length]
+        valid = batch.valid[:length]
+        loss = policy.masked_mean(value.huber(error), valid)
+        return {"q": loss}, {"loss": loss, "q_values": policy.masked_mean(chosen, valid)}
+
+    @torch.no_grad()
+    def targets(self, batch: Experience) -> Tensor:
+        """What each action turned out to be worth, `[T, B]`."""
+        rows = (1, len(batch.reward) + 1)
+        ahead = self.q_values(self.target, batch, rows)
+        judge = self.q_values(self.network, batch, rows) if self.config.double else ahead
+        masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
+        best = value.greedy(judge, self.choices, masks)
+        next_value = value.q_of(ahead, best, self.choices)
+        discount = self.config.gamma * ~batch.terminated
+        return returns.n_step(batch.reward, next_value, discount, batch.ended, self.config.n_step)
+
+    def q_values(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
+        """The worth of every choice in these rows."""
+        out = unroll(network, batch, None, rows)
+        if not self.config.dueling:
+            return out
+        return value.dueling({name: out[name] for name in self.names}, out["value"], self.choices)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, optimizer, random generator, replay and counts."""
+        return state_of(self, *STATE)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        restore(self, state, *STATE)
+
+
+STATE = ("network", "target", "optimizer", "generator", "memory", "acted", "updates")

@@ -1,0 +1,73 @@
+"""What every learner does with a loss: one gradient step, target networks, averaged metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from operant.core.experience import Metrics, Tensors
+from operant.core.protocols import Network
+from operant.core.schedule import Schedule
+
+
+class Optimizer:
+    """Adam with a learning-rate schedule and a bound on the gradient's norm."""
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: Schedule,
+        max_grad_norm: float = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.lr, self.max_grad_norm = lr, max_grad_norm
+        self.adam = torch.optim.Adam(self.parameters, lr=lr(0), eps=eps, fused=True)
+
+    def step(self, loss: Tensor, steps: int) -> Tensor:
+        """Follow the gradient of `loss` at the rate due after `steps`; the gradient's norm."""
+        self.adam.zero_grad(set_to_none=True)
+        loss.backward()
+        bound = self.max_grad_norm or torch.inf
+        norm = nn.utils.clip_grad_norm_(self.parameters, bound)
+        self.adam.param_groups[0]["lr"] = self.lr(steps)
+        self.adam.step()
+        return norm
+
+    def state_dict(self) -> dict[str, Any]:
+        """Adam's moments and counts."""
+        return self.adam.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        self.adam.load_state_dict(state)
+
+
+@torch.no_grad()
+def move_towards(target: Network, source: Network, tau: float) -> None:
+    """Target network: target ← target + tau (source − target); tau one copies."""
+    torch._foreach_lerp_(tuple(target.parameters()), tuple(source.parameters()), tau)
+    for buffer, other in zip(target.buffers(), source.buffers(), strict=True):
+        buffer.copy_(other)
+
+
+def total(losses: Tensors) -> Tensor:
+    """The sum of all losses."""
+    return torch.stack(list(losses.values())).sum()
+
+
+def averaged(parts: Sequence[Tensors]) -> Metrics:
+    """The mean of each named metric; numbers leave the device once."""
+    if not parts:
+        return {}
+    names = list(parts[0])
+    table = torch.stack([torch.stack([part[name].detach() for name in names]) for part in parts])
+    return dict(zip(names, table.mean(0).tolist(), strict=True))
+
+
+def updates_due(stored: int, config: Any, done: int) -> int:
+    """Gradient steps owed for the `stored` steps beyond those that learning waits for."""
+    return max(0, int((stored - config.learning_starts) * config.updates_per_step) - done)

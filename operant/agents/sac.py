@@ -1,0 +1,281 @@
+"""Soft actor–critic with twin critics and a learned temperature (SAC; arXiv:1812.05905).
+
+Continuous parts of an action are inputs of the critics, followed by the pathwise gradient.
+Discrete parts are outputs of theirs, a worth for each choice, and the expectation over choices is
+exact (arXiv:1910.07207). An action may have parts of both kinds; what they are worth adds up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Self
+
+import torch
+from gymnasium.spaces import Box
+from torch import Tensor, nn
+
+from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.agents.sequence import substate, unroll
+from operant.core import tree
+from operant.core.config import Config, Count, CountOrZero, Fraction, Positive
+from operant.core.errors import UsageError
+from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.protocols import Network, NetworkMaker
+from operant.core.schedule import Schedule
+from operant.core.spaces import Shape, Space, Spaces, choices
+from operant.core.state import restore, state_of
+from operant.memory.replay import ExperienceReplay
+from operant.ops import explore as exploring
+from operant.ops import policy, returns, value
+from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACConfig(Config):
+    length: Count = 1  # steps of every environment between updates
+    lr: Schedule = Schedule(3e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
+    gamma: Fraction = 0.99  # worth of a reward one step away
+    tau: Fraction = 0.005  # how far the target critics move at each update
+    replay_size: Count = 1_000_000  # steps that the memory holds
+    learning_starts: CountOrZero = 100  # random steps before the first update
+    batch_size: Count = 256  # windows behind one gradient
+    updates_per_step: Positive = 1.0  # gradient steps for each environment step
+    alpha: Positive = 1.0  # the temperature at first: what entropy is worth
+    learn_alpha: bool = True  # adapt the temperature so that the entropy meets its target
+    target_entropy: float | None = None  # none: -1 a continuous dimension plus discrete_entropy
+    discrete_entropy: Fraction = 0.3  # target of a discrete part, as a share of the uniform's
+    n_step: Count = 1  # rewards summed before the value is trusted
+    sequence: Count = 16  # consecutive steps in a window, for networks with memory
+
+
+class SAC:
+    """Learns to earn reward while acting as randomly as it can afford."""
+
+    def __init__(
+        self,
+        actor: Network,
+        critics: list[Network],
+        action_space: dict[str, Space],
+        memory: ExperienceReplay,
+        config: SACConfig,
+        seed: int,
+    ) -> None:
+        self.actor, self.memory, self.config = actor, memory, config
+        self.critics = {f"critic{i}": critic for i, critic in enumerate(critics)}
+        self.targets = deepcopy(self.critics)
+        freeze(self.targets)
+        self.action_space, self.names = action_space, tuple(action_space)
+        self.distribution = distribution_for(action_space, squash=True)
+        self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
+        smooth = {k: v for k, v in self.distribution.parts.items() if k not in self.choices}
+        self.smooth = ActionDistribution(smooth)
+        self.device = next(actor.parameters()).device
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.log_alpha = nn.Parameter(torch.tensor(math.log(config.alpha), device=self.device))
+        self.actor_optimizer = Optimizer(actor.parameters(), config.lr)
+        self.critic_optimizer = Optimizer(
+            chain(*(critic.parameters() for critic in critics)), config.lr
+        )
+        self.alpha_optimizer = Optimizer([self.log_alpha], config.lr)
+        self.target_entropy = entropy_target(action_space, config)
+        self.window = config.sequence if actor.recurrent else 1
+        self.acted = self.updates = 0
+
+    @classmethod
+    def create(
+        cls, make: NetworkMaker, spaces: Spaces, config: SACConfig, num_envs: int, seed: int
+    ) -> Self:
+        """The agent with networks and a memory of its own."""
+        actor = make(spaces.observation, cls.output_space(spaces.action))
+        counts = {k: (sum(choices(space)),) for k, space in spaces.action.items() if choices(space)}
+        worth = counts if len(counts) == len(spaces.action) else {"value": (1,), **counts}
+        late = {f"action.{k}": v for k, v in spaces.action.items() if k not in counts}
+        critics = [make(spaces.observation, worth, late) for _ in range(2)]
+        memory = ExperienceReplay(config.replay_size, config.learning_starts, seed)
+        return cls(actor, critics, spaces.action, memory, config, seed)
+
+    @staticmethod
+    def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
+        """What the actor must give: the policy's parameters by action."""
+        for name, space in action_space.items():
+            if isinstance(space, Box) and not space.is_bounded():
+                raise UsageError(
+                    f"action {name!r} is {space}: SAC's actions lie between bounds, and this Box "
+                    f"has none; give it bounds in a wrapper, or use ppo"
+                )
+        return dict(distribution_for(action_space, squash=True).param_shapes)
+
+    @property
+    def network(self) -> Network:
+        """The network that acts."""
+        return self.actor
+
+    def initial_state(self, batch_size: int) -> HiddenState:
+        """The recurrent state of `batch_size` fresh episodes, of actor and critics."""
+        networks = {"actor": self.actor, **self.critics}
+        fresh = {name: network.initial_state(batch_size) for name, network in networks.items()}
+        return HiddenState({f"{n}.{k}": x for n, state in fresh.items() for k, x in state.items()})
+
+    @torch.inference_mode()
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision:
+        """Actions `[B, ...]` by name: random at first, then sampled, or the policy's mode."""
+        observation = tree.to(observation, self.device)
+        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
+        masks = masks_of(observation, self.names)
+        params, state = self.carry(observation, state)
+        batch = len(next(iter(observation.values())))
+        if not explore:
+            action = self.distribution.mode(params, masks)
+        elif self.acted < self.config.learning_starts:
+            action = exploring.uniform(self.action_space, batch, masks, self.generator, self.device)
+        else:
+            action = self.distribution.sample(params, masks, self.generator)
+        self.acted += batch * explore
+        return tree.map(Tensor.cpu, action), Memo({}, state)
+
+    def carry(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
+        """The policy's parameters, and every network's state after this observation."""
+        params, after = self.actor(observation, substate(state, "actor"), None, self.names)
+        carried = {f"actor.{k}": x for k, x in after.items()}
+        for name, critic in self.critics.items() if self.actor.recurrent else ():
+            _, after = critic(observation, substate(state, name), None, ())
+            carried |= {f"{name}.{k}": x for k, x in after.items()}
+        return params, HiddenState(carried)
+
+    def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
+        """In a loop of your own: remember what was seen, decided and answered."""
+        self.memory.write(observation, action, memo, step)
+
+    def update(self) -> Metrics:
+        """As many gradient steps as the steps collected call for."""
+        seen = []
+        for _ in range(updates_due(self.memory.stored, self.config, self.updates)):
+            seen.append(self.learn())
+            self.updates += 1
+        if not seen:
+            return {}
+        rates = {"learning_rate": self.config.lr(self.acted), "n_updates": self.updates}
+        return averaged(seen) | rates
+
+    def learn(self) -> Tensors:
+        """One gradient step of critics, actor and temperature."""
+        length = self.window + self.config.n_step - 1
+        batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        losses, critic_metrics = self.compute_loss(batch)
+        self.critic_optimizer.step(total(losses), self.acted)
+        loss, entropy = self.actor_loss(batch)
+        self.actor_optimizer.step(loss, self.acted)
+        metrics = {**critic_metrics, "actor_loss": loss, "entropy": entropy}
+        if self.config.learn_alpha:
+            alpha_loss = self.log_alpha * (entropy - self.target_entropy)
+            self.alpha_optimizer.step(alpha_loss, self.acted)
+            metrics["ent_coef_loss"] = alpha_loss
+        for name, critic in self.critics.items():
+            move_towards(self.targets[name], critic, self.config.tau)
+        return {**metrics, "ent_coef": self.log_alpha.exp()}
+
+    def compute_loss(self, batch: Experience) -> tuple[Tensors, Tensors]:
+        """The critics' losses by name over the window's first steps, and metrics."""
+        rows = (0, self.window)
+        target, valid = self.worth(batch)[: self.window], batch.valid[: self.window]
+        taken = tree.index(batch.action, slice(*rows))
+        losses = {}
+        for name, critic in self.critics.items():
+            q = self.judge(critic, name, batch, taken, rows)
+            chosen = self.summed(q, partial(self.chosen, q, taken))
+            losses[name] = policy.masked_mean(value.squared(chosen - target), valid)
+        return losses, {"critic_loss": total(losses)}
+
+    @torch.no_grad()
+    def worth(self, batch: Experience) -> Tensor:
+        """What each action turned out to be worth, `[T, B]`."""
+        next_value, _ = self.soft_value(self.targets, batch, (1, len(batch.reward) + 1))
+        discount = self.config.gamma * ~batch.terminated
+        return returns.n_step(batch.reward, next_value, discount, batch.ended, self.config.n_step)
+
+    def actor_loss(self, batch: Experience) -> tuple[Tensor, Tensor]:
+        """The policy's loss over the window's first steps, and its mean entropy."""
+        freeze(self.critics)  # the gradient passes through them, not into them
+        worth, entropy = self.soft_value(self.critics, batch, (0, self.window))
+        freeze(self.critics, False)
+        valid = batch.valid[: self.window]
+        return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid).detach()
+
+    def soft_value(
+        self, critics: dict[str, Network], batch: Experience, rows: tuple[int, int]
+    ) -> tuple[Tensor, Tensor]:
+        """What these rows are worth under the policy, entropy included, and the entropy."""
+        masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
+        params = unroll(self.actor, batch, self.names, rows, "actor")
+        action, entropy = self.imagine(params, masks)
+        judged = [self.judge(c, name, batch, action, rows) for name, c in critics.items()]
+        q = tree.map(torch.minimum, *judged)
+        worth = self.summed(
+            q, lambda k: value.expected_q(q[k], params[k], self.choices[k], masks.get(k))
+        )
+        return worth + self.log_alpha.detach().exp() * entropy, entropy
+
+    def imagine(self, params: Tensors, masks: Tensors) -> tuple[Tensors, Tensor]:
+        """Continuous actions that carry a gradient, and the entropy of the whole policy."""
+        parts = self.distribution.parts
+        entropy = [parts[k].entropy(params[k], masks.get(k)) for k in self.choices]
+        action: Tensors = {}
+        if self.smooth.parts:
+            action, log_prob = self.smooth.sample_with_log_prob(params, self.generator)
+            entropy.append(-log_prob)
+        return action, torch.stack(entropy).sum(0)
+
+    def judge(
+        self, critic: Network, name: str, batch: Experience, action: Tensors, rows: tuple[int, int]
+    ) -> Tensors:
+        """What a critic gives for these continuous actions in these rows."""
+        late = {f"action.{k}": action[k] for k in self.smooth.parts}
+        return unroll(critic, batch, None, rows, name, late)
+
+    def chosen(self, q: Tensors, action: Tensors, name: str) -> Tensor:
+        """What a critic gives for the choices made in one discrete part."""
+        return value.q_of({name: q[name]}, {name: action[name]}, self.choices)
+
+    def summed(self, q: Tensors, of_part: Callable[[str], Tensor]) -> Tensor:
+        """The whole action's worth `[...]`: of its continuous parts, and of each discrete one."""
+        parts = [of_part(name) for name in self.choices]
+        return torch.stack([q["value"].squeeze(-1), *parts] if "value" in q else parts).sum(0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, optimizers, temperature, random generator, replay and counts."""
+        return state_of(self, *STATE)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        restore(self, state, *STATE)
+
+
+WEIGHTS = ("actor", "critics", "targets", "log_alpha")
+OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "alpha_optimizer")
+STATE = (*WEIGHTS, *OPTIMIZERS, "generator", "memory", "acted", "updates")
+
+
+def entropy_target(action_space: dict[str, Space], config: SACConfig) -> float:
+    """The entropy to keep: given, or by the kinds of the action's parts."""
+    if config.target_entropy is not None:
+        return config.target_entropy
+    target = 0.0
+    for space in action_space.values():
+        counts = choices(space)
+        target += config.discrete_entropy * sum(math.log(n) for n in counts)
+        target -= 0 if counts else math.prod(space.shape or ())
+    return target
+
+
+def freeze(networks: dict[str, Network], frozen: bool = True) -> None:
+    """Keep gradients out of these networks, or let them in again."""
+    for network in networks.values():
+        network.requires_grad_(not frozen)

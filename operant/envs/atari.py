@@ -1,0 +1,70 @@
+"""Atari 2600 through `ale_py`, one game at a time or as one native batch, preprocessed alike.
+
+Up to 30 no-ops at reset, FIRE where a game waits for it, each action repeated with the maximum of
+the last two frames, 84 x 84 grey, the last frames stacked `[stack, 84, 84]`; rewards are raw.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, TimeLimit
+
+NAMESPACE = "ALE/"
+NOOPS = 30
+SIDE = 84
+Preprocess = tuple[int, int, float, int]  # stack, frame skip, sticky probability, time limit
+
+
+def is_atari(env_id: str) -> bool:
+    """Whether this id is an Atari game."""
+    return env_id.startswith(NAMESPACE)
+
+
+class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Presses FIRE after a reset, for games that wait for it."""
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(**kwargs)
+        fired, _, terminated, truncated, told = self.env.step(1)
+        return self.env.reset() if terminated or truncated else (fired, told)
+
+
+def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+    """One game."""
+    stack, skip, sticky, limit = preprocess
+    kwargs = {"frameskip": 1, "repeat_action_probability": sticky} | kwargs
+    env = gymnasium.make(env_id, **kwargs)
+    meanings = env.unwrapped.get_action_meanings()  # type: ignore[attr-defined]  # AtariEnv's own
+    env = AtariPreprocessing(env, noop_max=NOOPS, frame_skip=skip, screen_size=SIDE)
+    if "FIRE" in meanings:
+        env = FireReset(env)
+    if limit:
+        env = TimeLimit(env, limit)
+    return FrameStackObservation(env, stack, padding_type="zero")
+
+
+def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: Any) -> Any:
+    """A native batch of one game."""
+    from ale_py import ALEInterface, AtariVectorEnv, LoggerMode
+
+    ALEInterface.setLoggerMode(LoggerMode.Error)  # no banner
+    stack, skip, sticky, limit = preprocess
+    spec = gymnasium.spec(env_id)
+    settings: dict[str, Any] = {
+        "game": spec.kwargs["game"],
+        "full_action_space": spec.kwargs["full_action_space"],
+        "max_num_frames_per_episode": limit * skip or spec.kwargs["max_num_frames_per_episode"],
+        "repeat_action_probability": sticky,
+        "stack_num": stack,
+        "frameskip": skip,
+        "noop_max": NOOPS,
+        "reward_clipping": False,
+        "img_height": SIDE,
+        "img_width": SIDE,
+    }
+    return AtariVectorEnv(num_envs=num_envs, **settings | kwargs)
+
+

@@ -1,0 +1,134 @@
+"""One simulator: observations and actions are dicts by name, in the units of the record."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium import spaces as gs
+
+from operant.core.spaces import Space, Spaces, is_mask, named
+from operant.envs.guard import Guard
+from operant.envs.preprocess import (
+    ActionPreprocessor,
+    ObsPreprocessor,
+    Operation,
+    check_masks,
+    info_masks,
+    standard,
+)
+
+if TYPE_CHECKING:  # this module imports torch, which environment workers do without
+    from operant.core.experience import Arrays
+
+Step = tuple["Arrays", float, bool, bool, dict[str, Any]]
+
+
+class Environment(ABC):
+    """Checks and converts what a simulator gives; a subclass says how to reset and step it.
+
+    `info` is that of a first reset: a mask that comes there becomes an observation.
+    """
+
+    frames_per_step = 1
+    horizon: int | None = None  # the clock ends an episode after so many steps
+
+    def __init__(
+        self,
+        env_id: str,
+        spaces: tuple[Space, Space],
+        index: int = 0,
+        operations: Sequence[Operation] = (),
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        self.observation_space, self.action_space = spaces
+        self.guard = Guard(env_id, self.observation_space, index=index)
+        self.action_preprocessor = ActionPreprocessor(self.action_space)
+        self.obs_preprocessor_cpu, self.spaces = record_spaces(
+            self.observation_space, self.action_preprocessor, operations, info or {}
+        )
+        self._masks = [name for name in self.spaces.observation if is_mask(name)]
+
+    @abstractmethod
+    def _reset(self, seed: int | None) -> tuple[Any, dict[str, Any]]: ...
+
+    @abstractmethod
+    def _step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]: ...
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """The state of the simulator as arrays and plain values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a snapshot of an environment of the same kind."""
+
+    def reset(self, seed: int | None = None) -> Arrays:
+        """Begin an episode; an error of the simulator names the environment and the step."""
+        observation, info = self._guarded(self._reset, seed)
+        return self._observe(observation, info, ended=False)
+
+    def step(self, action: Arrays) -> Step:
+        """Take one action; the simulator is not reset when an episode ends."""
+        self.guard.steps += 1
+        taken = self.action_preprocessor(action)
+        observation, reward, terminated, truncated, info = self._guarded(self._step, taken)
+        ended = bool(terminated or truncated)
+        arrays = self._observe(observation, info, ended)
+        return arrays, self.guard.reward(reward), bool(terminated), bool(truncated), info
+
+    def render(self) -> Any:
+        """A frame `[H, W, 3]` if the environment was made to render, else None."""
+        return None
+
+    def close(self) -> None:
+        """Let the simulator go; a second call does nothing."""
+
+    def _guarded(self, call: Callable[[Any], Any], argument: Any) -> Any:
+        try:
+            return call(argument)
+        except Exception as error:
+            doing = call.__name__.strip("_")
+            raise self.guard.fault(f"{doing} raised {type(error).__name__}: {error}") from error
+
+    def _observe(self, value: Any, info: dict[str, Any], ended: bool) -> Arrays:
+        observation = self.guard.observation(value)
+        if self._masks:
+            observation |= info_masks(info)
+            missing = [name for name in self._masks if name not in observation]
+            if missing:
+                raise self.guard.fault(f"info lacks {missing[0]!r}, which the first reset had")
+        observation = self.obs_preprocessor_cpu(observation)
+        for name in self._masks:
+            if not observation[name].any():
+                if not ended:
+                    raise self.guard.fault(f"{name!r} allows no action; expected at least one")
+                # Nothing is chosen at an end, and an empty mask would make a NaN of the policy.
+                observation[name] = np.ones_like(observation[name])
+        return observation
+
+
+def record_spaces(
+    observation_space: Space,
+    action: ActionPreprocessor,
+    operations: Sequence[Operation],
+    info: dict[str, Any],
+    lead: int = 0,
+) -> tuple[ObsPreprocessor, Spaces]:
+    """The preprocessor of these observations, and the spaces of the record.
+
+    `operations` come first and see the environment's own units; arrays in `info` have `lead`
+    leading dimensions.
+    """
+    told = {
+        name: gs.Box(0, 1, mask.shape[lead:], dtype=np.bool_)
+        for name, mask in info_masks(info).items()
+    }
+    raw: dict[str, Space] = {**named(observation_space, "observation"), **told}
+    first = ObsPreprocessor(operations)
+    preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw))])
+    spaces = Spaces(preprocessor.space(raw), action.spaces)
+    check_masks(spaces.observation, spaces.action)
+    return preprocessor, spaces

@@ -1,0 +1,101 @@
+"""Whether environments can be taken up again bit for bit, and what to do where they cannot."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from operant.core import tree
+from operant.core.errors import EnvironmentFault
+from operant.core.spaces import Spaces
+from operant.envs.environment import Environment
+
+STEPS = 20  # that the original and its copy are compared over
+
+
+def probe(make: Callable[[], Environment]) -> bool:
+    """Whether a snapshot, restored into a fresh environment, continues like the original."""
+    original, copy = make(), make()
+    rng = np.random.default_rng(0)
+    try:
+        original.reset(seed=1)
+        actions = [sample(original.spaces, rng) for _ in range(2 * STEPS)]
+        _play(original, actions[:STEPS])
+        copy.restore(original.snapshot())
+        return same(_play(original, actions[STEPS:]), _play(copy, actions[STEPS:]))
+    except EnvironmentFault:
+        return False
+    finally:
+        original.close()
+        copy.close()
+
+
+def sample(spaces: Spaces, rng: np.random.Generator, *lead: int) -> Any:
+    """Random actions by name, `[*lead, ...]`."""
+    found = {}
+    for name, space in spaces.action.items():
+        space.seed(int(rng.integers(2**31)))
+        drawn = [np.asarray(space.sample()) for _ in range(math.prod(lead))]
+        found[name] = np.stack(drawn).reshape((*lead, *(space.shape or ())))
+    return found
+
+
+def _play(env: Environment, actions: list[Any]) -> list[Any]:
+    """What the actions lead to, with a reset at each end and one more at last."""
+    seen: list[Any] = []
+    for action in actions:
+        observation, reward, terminated, truncated, _ = env.step(action)
+        seen.append([tree.map(np.copy, observation), np.array([reward, terminated, truncated])])
+        if terminated or truncated:
+            seen.append(tree.map(np.copy, env.reset()))
+    return [*seen, env.reset()]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees of arrays hold the same bytes."""
+    ours, theirs = list(tree.leaves(one)), list(tree.leaves(other))
+    return len(ours) == len(theirs) and all(
+        path == place and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+        for (path, x), (place, y) in zip(ours, theirs, strict=True)
+    )
+
+
+class Restart:
+    """New episodes under a new seed, where running ones cannot be restored."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.steps = seed, 0
+        self.due = False
+
+    def seed_for(self, asked: int | None, first: bool) -> int | None:
+        """The seed of a reset: the one asked for, or one never used before when one is due."""
+        if asked is not None:
+            self.seed, self.steps = asked, 0
+        elif self.due:
+            asked = derived(self.seed, self.steps)
+        elif first:
+            asked = self.seed
+        self.due = False
+        return asked
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seed": self.seed, "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any], exact: bool) -> None:
+        self.seed, self.steps, self.due = int(state["seed"]), int(state["steps"]), not exact
+        if self.due:
+            warnings.warn(
+                "these environments cannot be restored to the state they were saved in: running "
+                "episodes count as truncated and new ones begin under a new seed, so the resumed "
+                "run is statistically but not bit for bit the same",
+                stacklevel=3,
+            )
+
+
+def derived(seed: int, *path: int) -> int:
+    """A seed that follows from another one and is not near it."""
+    return int(np.random.SeedSequence([abs(seed), *path]).generate_state(1)[0] >> 1)

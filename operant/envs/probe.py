@@ -1,0 +1,5 @@
+"""Tasks with known answers."""
+
+
+def register() -> None:
+    """Register."""

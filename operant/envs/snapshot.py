@@ -1,0 +1,167 @@
+"""The state of a simulator as arrays and plain values, without pickle.
+
+Walks the attributes of an environment and its wrappers. What it cannot read (spaces, surfaces to
+draw on, functions) it leaves out: whether the rest is enough is for `exactness` to try.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from operant.core.errors import EnvironmentFault
+
+PLAIN = (type(None), bool, int, float, str)
+OTHER = {"kind": "other"}  # the place of something that is not read
+FOREIGN = ("pygame", "torch", "multiprocessing", "threading", "logging", "importlib")
+
+
+def capture(env: Any) -> dict[str, Any]:
+    """The state of an environment, or of a vector environment."""
+    return _read_object(env, set())
+
+
+def restore(env: Any, state: dict[str, Any]) -> None:
+    """Put a captured state into an environment of the same kind."""
+    if state.get("class") != type(env).__name__:
+        raise EnvironmentFault(
+            f"the saved environment is a {state.get('class')!r}, this one a "
+            f"{type(env).__name__!r}; resume with the configuration the run was started with"
+        )
+    env.reset(seed=0)  # gives attributes that exist only after a reset the objects to fill
+    _write(state, env)
+
+
+def _read(value: Any, seen: set[int]) -> Any:
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.dtype != object else OTHER
+    if isinstance(value, np.generic):
+        return {"kind": "scalar", "value": np.asarray(value)}
+    if isinstance(value, tuple | list | deque):
+        limit = value.maxlen if isinstance(value, deque) else None
+        parts = [_read(part, seen) for part in value]
+        return {"kind": type(value).__name__, "parts": parts, "limit": limit}
+    if isinstance(value, dict):
+        parts = [[_read(k, seen), _read(v, seen)] for k, v in value.items()]
+        return {"kind": "dict", "parts": parts}
+    return _read_random(value) or _read_simulator(value) or _read_object(value, seen)
+
+
+def _read_random(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, np.random.Generator):
+        return {"kind": "generator", "state": value.bit_generator.state}
+    if isinstance(value, np.random.RandomState):
+        return {"kind": "random_state", "state": value.get_state(legacy=False)}
+    return None
+
+
+def _read_simulator(value: Any) -> dict[str, Any] | None:
+    kind = type(value).__name__
+    if kind == "ALEInterface":
+        if value.getFloat("repeat_action_probability") > 0:
+            # The emulator does not serialise the action that it may repeat.
+            raise EnvironmentFault("a game with sticky actions has no snapshot")
+        state = value.cloneState(include_rng=True).serialize()
+        return {"kind": "ale", "state": np.frombuffer(state, np.uint8).copy()}
+    if kind == "MjData":
+        arrays = {name: x.copy() for name, x in _arrays(value).items()}
+        return {"kind": "mujoco", "time": value.time, "arrays": arrays}
+    return None
+
+
+def _read_object(value: Any, seen: set[int]) -> dict[str, Any]:
+    module = type(value).__module__.split(".")[0]
+    skipped = isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value)
+    if skipped or module in FOREIGN or not hasattr(value, "__dict__") or id(value) in seen:
+        return OTHER
+    seen.add(id(value))
+    parts = {name: _read(part, seen) for name, part in vars(value).items()}
+    known = {name: part for name, part in parts.items() if part is not OTHER}
+    return {"kind": "object", "class": type(value).__name__, "attributes": known}
+
+
+def _write(state: Any, old: Any) -> Any:
+    """The value that `state` describes; `old`, found at its place, is filled where it can be."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    if not isinstance(state, dict):
+        return state
+    kind = state["kind"]
+    if kind == "other":
+        return old
+    if kind == "object":
+        if not hasattr(old, "__dict__"):
+            raise EnvironmentFault(f"a saved {state['class']!r} has nothing to be restored into")
+        for name, part in state["attributes"].items():
+            vars(old)[name] = _write(part, vars(old).get(name))
+        return old
+    return WRITERS[kind](state, old)
+
+
+def _write_parts(state: dict[str, Any], old: Any) -> list[Any]:
+    olds = list(old) if isinstance(old, tuple | list | deque) else []
+    olds += [None] * (len(state["parts"]) - len(olds))
+    return [_write(part, before) for part, before in zip(state["parts"], olds, strict=False)]
+
+
+def _write_dict(state: dict[str, Any], old: Any) -> dict[Any, Any]:
+    keys = [_write(key, None) for key, _ in state["parts"]]
+    olds = old if isinstance(old, dict) else {}
+    values = [_write(p[1], olds.get(k)) for k, p in zip(keys, state["parts"], strict=True)]
+    return dict(zip(keys, values, strict=True))
+
+
+def _write_generator(state: dict[str, Any], old: Any) -> np.random.Generator:
+    if not isinstance(old, np.random.Generator):
+        bits = getattr(np.random, state["state"]["bit_generator"])
+        old = np.random.Generator(bits())
+    old.bit_generator.state = state["state"]
+    return old
+
+
+def _write_random_state(state: dict[str, Any], old: Any) -> np.random.RandomState:
+    found = old if isinstance(old, np.random.RandomState) else np.random.RandomState()
+    found.set_state(state["state"])
+    return found
+
+
+def _write_ale(state: dict[str, Any], old: Any) -> Any:
+    import ale_py
+
+    old.restoreState(ale_py.ALEState(np.asarray(state["state"]).tobytes()))
+    return old
+
+
+def _write_mujoco(state: dict[str, Any], old: Any) -> Any:
+    for name, x in _arrays(old).items():
+        saved = state["arrays"].get(name)
+        if saved is not None and saved.shape == x.shape:  # contacts vary, and are found anew
+            x[...] = saved
+    old.time = state["time"]
+    return old
+
+
+def _arrays(data: Any) -> dict[str, Any]:
+    """Every array of MuJoCo's data: the integration state alone leaves stale what rewards read."""
+    names = [name for name in dir(data) if not name.startswith(("_", "efc_"))]
+    found = {name: getattr(data, name) for name in names}
+    return {name: x for name, x in found.items() if isinstance(x, np.ndarray) and x.flags.writeable}
+
+
+WRITERS = {
+    "scalar": lambda state, old: np.asarray(state["value"])[()],
+    "tuple": lambda state, old: tuple(_write_parts(state, old)),
+    "list": lambda state, old: _write_parts(state, old),
+    "deque": lambda state, old: deque(_write_parts(state, old), state["limit"]),
+    "dict": _write_dict,
+    "generator": _write_generator,
+    "random_state": _write_random_state,
+    "ale": _write_ale,
+    "mujoco": _write_mujoco,
+}

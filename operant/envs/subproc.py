@@ -1,0 +1,2 @@
+"""Being written."""
+from operant.envs.simple import SimpleEnvManager as SubProcEnvManager

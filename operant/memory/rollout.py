@@ -1,0 +1,184 @@
+"""The last T steps of B environments, and the verbs by which they get there."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from operant.core import tree
+from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
+from operant.core.hidden_state import HiddenState
+
+SEEN = ("observation", "hidden_state", "first")  # fields with one row more than the others
+
+
+class Channel(Protocol):
+    """What carries chunks from an actor to a learner: any queue."""
+
+    def put(self, item: Experience) -> None: ...
+    def get(self) -> Experience: ...
+
+
+class RolloutCache:
+    """A chunk of `length` steps, allocated once and written in place.
+
+    Step by step: `agent_write` and `env_write` in turn, or `write`, until it is `ready`. Whole:
+    `store(chunk)`, which keeps the chunk itself, not a copy. `read` gives the chunk, valid until
+    the next write; `clear` makes room for the next one, which begins where this one ended.
+    """
+
+    def __init__(self, length: int, channel: Channel | None = None) -> None:
+        self.length, self.channel = length, channel
+        self.cursor = 0
+        self.chunk: Experience | None = None
+        self.arrays: Any = None  # the chunk this cache allocated, as NumPy sees it
+        self.rows: list[Tensors] = []  # its observations by row, as torch sees them
+
+    def start(self, observation: Arrays, action: Tensors, memo: Memo) -> None:
+        """Allocate for such rows and begin with `observation`, the first of new episodes."""
+        shown = tree.map(np.asarray, observation)
+        numbers = np.zeros(len(next(iter(shown.values()))), dtype=np.float32)
+        flags = numbers.astype(bool)
+        rows = Experience(
+            observation=shown,
+            hidden_state=_numpy(dict(memo.hidden_state)),
+            first=flags,
+            action=_numpy(action),
+            memo=_numpy(memo.tensors),
+            reward=numbers,
+            terminated=flags,
+            truncated=flags,
+            valid=flags,
+            final_observation=shown,
+            replaced=flags,
+        )
+        self._allocate(rows)
+        tree.write(self.arrays.observation, 0, shown)
+        self.arrays.first[0] = True
+
+    def _allocate(self, rows: Experience) -> None:
+        # Untouched pages of zeros cost no memory: final observations take what is written.
+        self.arrays = Experience(
+            *(
+                tree.map(lambda x, n=self.length + (k in SEEN): np.zeros((n, *x.shape), x.dtype), v)
+                for k, v in rows.items()
+            )
+        )
+        self.chunk = tree.tensors(self.arrays)
+        seen = self.chunk.observation
+        self.rows = [{k: x[t] for k, x in seen.items()} for t in range(self.length + 1)]
+        self.cursor = 0
+
+    def observation(self) -> Tensors:
+        """What to act on now."""
+        return self.rows[self.cursor]
+
+    def hidden_state(self) -> HiddenState:
+        """The recurrent state to act with now: fresh where an episode begins."""
+        chunk = self.read()
+        if not chunk.hidden_state:
+            return HiddenState()
+        state = HiddenState(tree.index(chunk.hidden_state, self.cursor))
+        return state.reset(chunk.first[self.cursor])
+
+    def agent_write(self, action: Tensors, memo: Memo) -> None:
+        """What was decided at this step and what deciding left behind."""
+        t, arrays = self.cursor, self.arrays
+        for name, x in action.items():
+            arrays.action[name][t] = x.cpu().numpy()
+        for name, x in memo.tensors.items():
+            arrays.memo[name][t] = x.cpu().numpy()
+        for name, x in memo.hidden_state.items():
+            arrays.hidden_state[name][t + 1] = x.cpu().numpy()
+
+    def env_write(self, step: EnvStep, reward: tree.Array | None = None) -> None:
+        """What came of it; moves on to the next step. `reward` replaces the step's, if given."""
+        t, arrays = self.cursor, self.arrays
+        arrays.reward[t] = step.reward if reward is None else reward
+        arrays.terminated[t] = step.terminated
+        arrays.truncated[t] = step.truncated
+        arrays.valid[t] = step.valid
+        for name, x in step.observation.items():
+            arrays.observation[name][t + 1] = x
+        if step.final_observation is None:
+            arrays.replaced[t] = False
+        else:
+            ended = step.terminated | step.truncated
+            arrays.replaced[t] = ended
+            for name, x in step.final_observation.items():
+                arrays.final_observation[name][t][ended] = x[ended]
+        np.logical_or(arrays.replaced[t], ~step.valid, out=arrays.first[t + 1])
+        self.cursor += 1
+
+    def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
+        """One whole step: what was seen, decided and answered."""
+        if self.ready():
+            self.clear()
+        if self.arrays is None:
+            self.start(observation, action, memo)
+        self.agent_write(action, memo)
+        self.env_write(step)
+
+    def ready(self) -> bool:
+        """Whether a whole chunk can be read."""
+        return self.cursor == self.length
+
+    def read(self) -> Experience:
+        """The chunk, without a copy."""
+        assert self.chunk is not None, "nothing was written"
+        return self.chunk
+
+    def store(self, chunk: Experience) -> None:
+        """Hold `chunk` itself until `clear`."""
+        self.chunk, self.cursor = chunk, self.length
+
+    def clear(self) -> None:
+        """Make room: the row after the last step becomes the first."""
+        if self.arrays is not None and self.cursor > 0:
+            for field in SEEN:
+                part = getattr(self.arrays, field)
+                tree.write(part, 0, tree.map(np.copy, tree.index(part, self.cursor)))
+        self.cursor = 0
+
+    def submit(self) -> None:
+        """Send a copy of the chunk through the channel, and clear."""
+        assert self.channel is not None, "this cache has no channel to submit to"
+        self.channel.put(tree.map(torch.clone, self.read()))
+        self.clear()
+
+    def receive(self) -> Experience:
+        """Take the next chunk from the channel, waiting for it, and hold it."""
+        assert self.channel is not None, "this cache has no channel to receive from"
+        self.store(self.channel.get())
+        return self.read()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on: the rows written so far, or only the last of a full chunk."""
+        if self.arrays is None:
+            return {}
+        begin, end = (self.cursor, self.cursor) if self.ready() else (0, self.cursor)
+        seen = {k: tree.index(getattr(self.arrays, k), slice(begin, end + 1)) for k in SEEN}
+        rest = {
+            k: tree.index(v, slice(begin, end)) for k, v in self.arrays.items() if k not in SEEN
+        }
+        return tree.map(np.copy, seen | rest)  # type: ignore[no-any-return]  # a dict stays one
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        if not state:
+            return
+        saved = Experience(**state)
+        if self.arrays is None:
+            self._allocate(
+                tree.map(lambda x: x[0] if len(x) else np.zeros(x.shape[1:], x.dtype), saved)
+            )
+        self.cursor = len(saved.reward)
+        for name, part in saved.items():
+            rows = self.cursor + (name in SEEN)
+            tree.write(getattr(self.arrays, name), slice(0, rows), part)
+
+
+def _numpy(tensors: Tensors) -> Arrays:
+    return {name: x.detach().cpu().numpy() for name, x in tensors.items()}

@@ -1,0 +1,155 @@
+"""A network for what the environment shows and the agent wants, from a few settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+import torch
+from gymnasium import spaces as gs
+from torch import nn
+
+from operant.core.config import Config, CountOrZero
+from operant.core.errors import UsageError
+from operant.core.spaces import Shape, Space, choices, is_mask
+from operant.networks.image import NatureCNN, SmallCNN
+from operant.networks.modular import ModularNetwork
+from operant.networks.norm import Normalizer
+from operant.networks.shape import convert_shape
+from operant.networks.submodule import Chain, SubModule, identity, key
+from operant.networks.towers import Towers
+from operant.networks.vector import LSTM, MLP, Activation
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(Config):
+    """How to read observations and what to make of them."""
+
+    hidden: tuple[int, ...] = (64, 64)  # sizes of the layers that read vectors
+    activation: Activation = "tanh"  # after each of these layers
+    image: Literal["auto", "nature", "small"] = "auto"  # reads images; auto: nature from 36 pixels
+    image_size: CountOrZero = 0  # features of an image; 0: 512 for nature, 128 for small
+    lstm: CountOrZero = 0  # size of a memory behind all of this; 0: none
+    separate: bool = False  # give policy and value networks of their own
+    init: Literal["orthogonal", "default"] = "orthogonal"  # first weights; default: PyTorch's own
+    normalize: bool = False  # see real-valued observations in standard deviations from their mean
+
+
+def build_network(
+    config: NetworkConfig,
+    observation_spaces: Mapping[str, Space],
+    outputs: Mapping[str, Shape],
+    generator: torch.Generator | None = None,
+) -> ModularNetwork | Towers:
+    """A network from these observations to `outputs`; the same generator, the same weights."""
+    seen = {name: space for name, space in observation_spaces.items() if not is_mask(name)}
+    if not seen:
+        names = sorted(observation_spaces)
+        raise UsageError(f"observations {names}: expected at least one that is not an action mask")
+    generator = generator or _fresh_generator()
+    # PyTorch's layers draw their first weights from the global generator: lend it a seed.
+    with torch.random.fork_rng(devices=[]):
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        torch.default_generator.manual_seed(seed)
+        owners = {name: _tower(name) if config.separate else "policy" for name in outputs}
+        networks = {
+            tower: _build_one(
+                config, seen, {n: s for n, s in outputs.items() if owners[n] == tower}
+            )
+            for tower in dict.fromkeys(owners.values())
+        }
+    return Towers(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
+
+
+def _fresh_generator() -> torch.Generator:
+    generator = torch.Generator()
+    generator.seed()
+    return generator
+
+
+def _tower(output: str) -> str:
+    return output if is_value(output) else "policy"
+
+
+def is_value(output: str) -> bool:
+    """Whether an output estimates a return rather than steering actions."""
+    return output.startswith("value")
+
+
+def _build_one(
+    config: NetworkConfig, spaces: Mapping[str, Space], outputs: Mapping[str, Shape]
+) -> ModularNetwork:
+    # What vectors pass through before they are joined: everything if a memory joins them,
+    # nothing if there is only one, else one layer, for the body has all of them.
+    alone = config.hidden if config.lstm else config.hidden[: len(spaces) > 1]
+    sources = {name: _source(config, space, alone) for name, space in spaces.items()}
+    joined = (sum(source.output_shape(1)[0] for source in sources.values()),)
+    normalizer = _normalizer(spaces) if config.normalize else None
+    network = ModularNetwork(
+        sources, _body(config, sources, joined), outputs, normalizer=normalizer
+    )
+    if config.init == "orthogonal":
+        _orthogonal(network)
+    return network
+
+
+def _source(config: NetworkConfig, space: Space, sizes: tuple[int, ...]) -> SubModule:
+    shape = _shape(space)
+    if len(shape) == 3 and (min(shape[1:]) >= 3 or config.image != "auto"):
+        small = config.image == "small" or (config.image == "auto" and min(shape[1:]) < 36)
+        own = 128 if small else 512
+        source: SubModule = (SmallCNN if small else NatureCNN)(shape, config.image_size or own)
+    elif sizes:
+        source = Chain(identity(shape), MLP(convert_shape(shape, 1), sizes, config.activation))
+    else:
+        source = identity(shape)
+    if isinstance(space, gs.Box) and space.dtype == np.uint8:
+        source.byte_scale = 1 / max(1, int(space.high.max()))
+    return source
+
+
+def _body(config: NetworkConfig, sources: Mapping[str, SubModule], shape: Shape) -> SubModule:
+    if config.lstm:
+        return LSTM(shape, config.lstm)
+    if [type(source) for source in sources.values()] in ([NatureCNN], [SmallCNN]):
+        return identity(shape)  # an image alone has had its fully connected layer
+    return MLP(shape, config.hidden, config.activation)
+
+
+def _shape(space: Space) -> Shape:
+    """Of the observation as it arrives: choices are spread out, one number each."""
+    if isinstance(space, gs.Discrete | gs.MultiDiscrete):
+        return (sum(choices(space)),)
+    return tuple(space.shape or ())
+
+
+def _normalizer(spaces: Mapping[str, Space]) -> Normalizer | None:
+    real = {
+        name: _shape(space)
+        for name, space in spaces.items()
+        if isinstance(space, gs.Box) and np.issubdtype(space.dtype, np.floating)
+    }
+    return Normalizer(real) if real else None
+
+
+def _orthogonal(network: ModularNetwork) -> None:
+    """Orthogonal weights: gain sqrt 2 inside, 1 for values, 0.01 for a nearly even policy."""
+    for part in (network.sources, network.body, network.heads):
+        for module in part.modules():
+            if isinstance(module, nn.LSTM):
+                _fill(module, 1.0)
+            elif isinstance(module, nn.Linear | nn.Conv2d):
+                _fill(module, sqrt(2))
+    for name in network.output_shapes:
+        _fill(network.outputs[key(name)], 1.0 if is_value(name) else 0.01)
+
+
+def _fill(layer: nn.Module, gain: float) -> None:
+    for name, parameter in layer.named_parameters():
+        if name.startswith("bias"):
+            nn.init.zeros_(parameter)
+        else:
+            nn.init.orthogonal_(parameter, gain)

@@ -1,0 +1,86 @@
+"""A module of the user's own, under the protocol of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from operant.core.errors import UsageError
+from operant.core.experience import Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.spaces import Shape
+from operant.networks.outputs import check_known
+
+
+class CustomNetwork(nn.Module):
+    """A module of your own: `forward(observation, hidden_state)` to `(outputs, hidden_state)`.
+
+    It need only know one moment `[B, ...]`; a sequence is stepped through, or seen as one large
+    batch if `state`, the shapes of the hidden state by name, is empty.
+    """
+
+    def __init__(self, module: nn.Module, state: Mapping[str, Shape] | None = None) -> None:
+        super().__init__()
+        self.module = module
+        self.state = dict(state or {})
+        self.recurrent = bool(self.state)
+
+    def forward(
+        self,
+        observation: Tensors,
+        hidden_state: HiddenState,
+        first: Tensor | None = None,
+        outputs: tuple[str, ...] | None = None,
+    ) -> tuple[Tensors, HiddenState]:
+        """The wanted outputs and the state carried out; a `first` of `[T, B]` means a sequence."""
+        if first is None:
+            return self._moment(observation, hidden_state, outputs)
+        if first.dim() == 1:
+            return self._moment(observation, hidden_state.reset(first), outputs)
+        if self.recurrent:
+            return self._unroll(observation, hidden_state, first, outputs)
+        flat = {name: x.flatten(0, 1) for name, x in observation.items()}
+        results, _ = self._moment(flat, hidden_state, outputs)
+        return {name: y.unflatten(0, first.shape) for name, y in results.items()}, HiddenState()
+
+    def initial_state(self, batch_size: int) -> HiddenState:
+        """A fresh state for `batch_size` rows."""
+        device = next((p.device for p in self.parameters()), None)
+        return HiddenState(
+            {n: torch.zeros(batch_size, *shape, device=device) for n, shape in self.state.items()}
+        )
+
+    def observe(self, observation: Tensors, valid: Tensor | None = None) -> None:
+        """Tell the module, if it has an `observe` of its own, which rows to take in."""
+        observe = getattr(self.module, "observe", None)
+        if observe is not None:
+            observe(observation, valid)
+
+    def _moment(
+        self, observation: Tensors, state: HiddenState, outputs: tuple[str, ...] | None
+    ) -> tuple[Tensors, HiddenState]:
+        results, carried = self.module(observation, state)
+        if carried.keys() != self.state.keys():
+            raise UsageError(
+                f"{type(self.module).__name__} returned the hidden state {sorted(carried)}; "
+                f"expected {sorted(self.state)}, the names given to CustomNetwork as `state`"
+            )
+        wanted = results.keys() if outputs is None else outputs
+        check_known(wanted, results)
+        return {name: results[name] for name in wanted}, HiddenState(carried)
+
+    def _unroll(
+        self,
+        observation: Tensors,
+        state: HiddenState,
+        first: Tensor,
+        outputs: tuple[str, ...] | None,
+    ) -> tuple[Tensors, HiddenState]:
+        steps: list[Tensors] = []
+        for t, begins in enumerate(first):
+            now = {name: x[t] for name, x in observation.items()}
+            results, state = self._moment(now, state.reset(begins), outputs)
+            steps.append(results)
+        return {name: torch.stack([step[name] for step in steps]) for name in steps[0]}, state

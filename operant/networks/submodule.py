@@ -1,0 +1,236 @@
+"""Parts of a network, typed by the rank of what they take.
+
+A part sees a flat batch `[N, ...]`. Only a recurrent one tells time: its state has B rows, so N
+rows are N / B moments, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from operant.core.errors import UsageError
+from operant.core.experience import Tensors
+from operant.core.spaces import Shape
+from operant.networks.shape import convert, convert_shape
+
+State = Mapping[str, Tensor]
+NO_STATE: State = {}
+
+
+class SubModule(nn.Module):
+    """A part: subclasses give `_forward`, `_output_shape` and, with a memory, `_state_shapes`."""
+
+    rank: int  # of the input, without the batch
+    recurrent: bool = False
+    idle: bool = False  # an identity, which need not be called
+    byte_scale: float = 1 / 255  # a byte times this is what the part sees
+
+    def __init__(self, input_shape: Shape) -> None:
+        super().__init__()
+        if len(input_shape) != self.rank or any(size < 1 for size in input_shape):
+            raise UsageError(
+                f"{type(self).__name__}: input_shape {input_shape} has rank {len(input_shape)}; "
+                f"expected {self.rank} sizes of at least 1"
+            )
+        self.input_shape = input_shape
+
+    def forward(
+        self, x: Tensor, state: State, first: Tensor | None = None, dim: int | None = None
+    ) -> tuple[Tensor, Tensors]:
+        """`x` `[N, ...]` to features read at rank `dim`, and the state carried out."""
+        if x.dtype is not torch.float32:
+            x = self._as_float(x)
+        y, carried = self._forward(x, state, first)
+        return (y if dim is None else convert(y, dim)), carried
+
+    def output_shape(self, dim: int | None = None) -> Shape:
+        """The shape of one row of the result, read at rank `dim`."""
+        shape = self._output_shape()
+        return shape if dim is None else convert_shape(shape, dim)
+
+    def initial_state(self, batch_size: int) -> Tensors:
+        """A fresh state for `batch_size` rows."""
+        device = next((p.device for p in self.parameters()), None)
+        return {
+            name: torch.zeros(batch_size, *shape, device=device)
+            for name, shape in self._state_shapes().items()
+        }
+
+    def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        raise NotImplementedError
+
+    def _output_shape(self) -> Shape:
+        raise NotImplementedError
+
+    def _state_shapes(self) -> dict[str, Shape]:
+        return {}
+
+    def _as_float(self, x: Tensor) -> Tensor:
+        if x.is_floating_point() and x.dtype is not torch.float64:
+            return x  # reduced precision is somebody's choice
+        dtype = next((p.dtype for p in self.parameters()), torch.float32)
+        scaled = x * self.byte_scale if x.dtype is torch.uint8 else x
+        return scaled.to(dtype)
+
+
+class SubModule1D(SubModule):
+    """Takes features `(F)`."""
+
+    rank = 1
+
+
+class SubModule2D(SubModule):
+    """Takes a sequence `(F, S)`."""
+
+    rank = 2
+
+
+class SubModule3D(SubModule):
+    """Takes an image `(F, H, W)`."""
+
+    rank = 3
+
+
+class SubModule4D(SubModule):
+    """Takes a sequence of images `(F, S, H, W)`."""
+
+    rank = 4
+
+
+class _PassOn:
+    """What every identity does."""
+
+    input_shape: Shape
+    idle = True
+
+    def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        return x, {}
+
+    def _output_shape(self) -> Shape:
+        return self.input_shape
+
+
+class Identity0D(_PassOn, SubModule):
+    """Passes on single numbers, whose rows have no axis of their own."""
+
+    rank = 0
+
+
+class Identity1D(_PassOn, SubModule1D):
+    """Passes on features."""
+
+
+class Identity2D(_PassOn, SubModule2D):
+    """Passes on a sequence."""
+
+
+class Identity3D(_PassOn, SubModule3D):
+    """Passes on an image."""
+
+
+class Identity4D(_PassOn, SubModule4D):
+    """Passes on a sequence of images."""
+
+
+IDENTITIES: tuple[type[SubModule], ...] = (
+    Identity0D,
+    Identity1D,
+    Identity2D,
+    Identity3D,
+    Identity4D,
+)
+
+
+def identity(shape: Shape) -> SubModule:
+    """The identity for rows of `shape`."""
+    if len(shape) >= len(IDENTITIES):
+        raise UsageError(f"shape {shape} has rank {len(shape)}; expected at most 4; reshape it")
+    return IDENTITIES[len(shape)](shape)
+
+
+class Chain(SubModule):
+    """Parts one after another, each reading the last one's result at its own rank."""
+
+    def __init__(self, *parts: SubModule) -> None:
+        self.rank = parts[0].rank
+        super().__init__(parts[0].input_shape)
+        for one, other in pairwise(parts):
+            check_fit(type(one).__name__, one, type(other).__name__, other)
+        self.parts = nn.ModuleList(parts)
+        self.recurrent = any(part.recurrent for part in parts)
+        self._named = tuple((str(i), part) for i, part in enumerate(parts))
+
+    def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        carried: Tensors = {}
+        for name, part in self._named:
+            x = run(part, name, x, state, first, carried)
+        return x, carried
+
+    def _output_shape(self) -> Shape:
+        return self._named[-1][1].output_shape()
+
+    def _state_shapes(self) -> dict[str, Shape]:
+        return {
+            f"{name}.{key}": shape
+            for name, part in self._named
+            for key, shape in part._state_shapes().items()
+        }
+
+
+def run(
+    part: SubModule, path: str, x: Tensor, state: State, first: Tensor | None, carried: Tensors
+) -> Tensor:
+    """What `part` makes of `x`, with the state kept under `path`; adds its new one to `carried`."""
+    x = convert(x, part.rank)
+    if part.idle and x.dtype is torch.float32:
+        return x
+    if not part.recurrent:
+        return part(x, NO_STATE)[0]  # type: ignore[no-any-return]  # a module's call is untyped
+    own = within(state, path)
+    if not own:
+        raise UsageError(
+            f"the hidden state has {sorted(state)} but nothing for {path!r}, which is recurrent; "
+            "start from initial_state(batch_size) and pass on what the last step returned"
+        )
+    y, new = part(x, own, first)
+    carried.update(under(path, new))
+    return y  # type: ignore[no-any-return]  # as above
+
+
+def within(state: State, path: str) -> Tensors:
+    """The part of `state` that is kept under `path`, by its local names."""
+    prefix = path + "."
+    return {key[len(prefix) :]: x for key, x in state.items() if key.startswith(prefix)}
+
+
+def under(path: str, state: State) -> Tensors:
+    """`state` with `path` before each name."""
+    return {f"{path}.{key}": x for key, x in state.items()}
+
+
+def check_fit(giver: str, one: SubModule, taker: str, other: SubModule) -> None:
+    """Refuse to join `one` to `other` if their shapes differ."""
+    given = convert_shape(one.output_shape(), other.rank)
+    if given != other.input_shape:
+        raise UsageError(
+            f"{giver} gives {one.output_shape()}, {given} at rank {other.rank}, but {taker} takes "
+            f"{other.input_shape}; make these equal"
+        )
+
+
+def module_dict(modules: Mapping[str, nn.Module]) -> nn.ModuleDict:
+    """Modules under `key(name)`, in order."""
+    keyed = {key(name): module for name, module in modules.items()}
+    if len(keyed) < len(modules):
+        raise UsageError(f"names {sorted(modules)}: two of them differ only in '.' and '/'")
+    return nn.ModuleDict(keyed)
+
+
+def key(name: str) -> str:
+    """`name` as torch allows it for a module: without dots, and not a method of its dict."""
+    safe = name.replace(".", "/")
+    return safe + "/" if hasattr(nn.ModuleDict, safe) else safe

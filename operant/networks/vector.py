@@ -1,0 +1,112 @@
+"""Parts that take features: fully connected layers, and a memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from operant.core.errors import UsageError, suggest
+from operant.core.experience import Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.spaces import Shape
+from operant.networks.submodule import State, SubModule1D
+
+Activation = Literal["tanh", "relu", "elu", "gelu", "silu"]
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+}
+
+
+class MLP(SubModule1D):
+    """Fully connected layers of `sizes`, each with its activation; without sizes, the input."""
+
+    def __init__(
+        self, input_shape: Shape, sizes: tuple[int, ...] = (64, 64), activation: Activation = "tanh"
+    ) -> None:
+        super().__init__(input_shape)
+        if any(size < 1 for size in sizes):
+            raise UsageError(f"MLP: sizes {sizes}: expected each to be at least 1")
+        if activation not in ACTIVATIONS:
+            known = suggest(activation, ACTIVATIONS)
+            raise UsageError(f"MLP: activation {activation!r} is unknown{known}")
+        self.sizes = sizes
+        self.layers = nn.Sequential()
+        for inputs, outputs in pairwise((*input_shape, *sizes)):
+            self.layers.append(nn.Linear(inputs, outputs))
+            self.layers.append(ACTIVATIONS[activation]())
+        self._steps = tuple(self.layers)  # torch takes a microsecond to find a module's module
+
+    def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        for layer in self._steps:
+            x = layer(x)
+        return x, {}
+
+    def _output_shape(self) -> Shape:
+        return self.sizes[-1:] or self.input_shape
+
+
+class LSTM(SubModule1D):
+    """Long short-term memory; its state is `h` (also its result) and `c`."""
+
+    recurrent = True
+
+    def __init__(self, input_shape: Shape, size: int = 512) -> None:
+        super().__init__(input_shape)
+        if size < 1:
+            raise UsageError(f"LSTM: size {size}: expected at least 1")
+        self.size = size
+        self.core = nn.LSTM(input_shape[0], size)
+
+    def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        rows = state["h"].shape[0]
+        if x.shape[0] == rows:
+            return self._step(x, state if first is None else _fresh(state, first))
+        if x.shape[0] % rows:
+            raise UsageError(
+                f"LSTM: {x.shape[0]} rows of input but {rows} rows of state; expected a state for "
+                "each row, or for each row of a sequence; start from initial_state(batch_size)"
+            )
+        return self._sequence(x.view(-1, rows, x.shape[1]), state, first)
+
+    def _sequence(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        """Cut `[T, B, F]` where any row begins an episode; within a stretch nothing resets."""
+        if first is None:
+            return self._stretch(x, state, None)
+        cuts = [int(t) for t in first[1:].any(1).nonzero() + 1]
+        results: list[Tensor] = []
+        carried = dict(state)
+        for begin, end in pairwise((0, *cuts, len(x))):
+            y, carried = self._stretch(x[begin:end], carried, first[begin])
+            results.append(y)
+        return torch.cat(results), carried
+
+    def _stretch(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
+        """`[T, B, F]` to `[T * B, size]`, starting fresh in the rows where `first` is true."""
+        if first is not None:
+            state = _fresh(state, first)
+        if len(x) == 1:  # a quarter of the time that the general kernel takes on a CPU
+            return self._step(x[0], state)
+        y, (h, c) = self.core(x, (state["h"][None], state["c"][None]))
+        return y.flatten(0, 1), {"h": h[0], "c": c[0]}
+
+    def _step(self, x: Tensor, state: State) -> tuple[Tensor, Tensors]:
+        weights: list[Any] = self.core._flat_weights
+        h, c = torch.lstm_cell(x, (state["h"], state["c"]), *weights)
+        return h, {"h": h, "c": c}
+
+    def _output_shape(self) -> Shape:
+        return (self.size,)
+
+    def _state_shapes(self) -> dict[str, Shape]:
+        return {"h": (self.size,), "c": (self.size,)}
+
+
+def _fresh(state: State, first: Tensor) -> HiddenState:
+    return HiddenState(state).reset(first.view(-1))

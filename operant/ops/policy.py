@@ -1,0 +1,77 @@
+"""Losses of policies and what is worth watching about them, element by element.
+
+`log_ratio` is the log-probability now minus the one when the action was taken; zero means that the
+policy has not moved. Elements where nothing was decided are left out by `masked_mean`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from operant.ops.value import squared
+
+
+def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
+    """Loss of REINFORCE with a baseline (arXiv:1602.01783, section 4.3).
+
+    No gradient flows into the advantage; where it is zero, the action is neither better nor worse.
+    """
+    return -log_prob * advantage.detach()
+
+
+def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """Gain of PPO (arXiv:1707.06347, eq. 7): flat where the ratio has gone far enough."""
+    ratio = log_ratio.exp()
+    return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+
+
+def kl_estimate(log_ratio: Tensor) -> Tensor:
+    """KL(old, new) from actions of the old policy: (ratio - 1) - log ratio, never below zero.
+
+    The estimator k3 of Schulman, "Approximating KL divergence" (2020).
+    """
+    return torch.expm1(log_ratio) - log_ratio
+
+
+def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
+    """One where the ratio is more than `clip` from one, else zero."""
+    return (torch.expm1(log_ratio).abs() > clip).to(log_ratio.dtype)
+
+
+def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float) -> Tensor:
+    """The worse of `squared` with the value and with its change cut at `clip`.
+
+    From the published implementation of PPO; arXiv:2005.12729 describes it (section 3).
+    """
+    near = old_value + (value - old_value).clamp(-clip, clip)
+    return torch.maximum(squared(value - target), squared(near - target))
+
+
+def explained_variance(value: Tensor, target: Tensor, valid: Tensor | None = None) -> Tensor:
+    """Share of the target's variance that the value explains: one is all of it.
+
+    Zero is what a constant value gets, and any value where the target itself is constant.
+    """
+    spread = _variance(target, valid)
+    explained = 1 - _variance(target - value, valid) / spread
+    return torch.where(spread > 0, explained, 0)
+
+
+def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
+    """Mean over the elements where `valid` is true (all, if it is None); zero if there are none."""
+    if valid is None:
+        return x.mean()
+    # Not a product: what was never decided may hold anything, also NaN.
+    return torch.where(valid, x, 0).sum() / valid.sum().clamp(min=1)
+
+
+def standardize(x: Tensor, valid: Tensor | None, eps: float = 1e-8) -> Tensor:
+    """`x` in standard deviations from its mean, both over `valid`; zero where that is false."""
+    deviation = x - masked_mean(x, valid)
+    scaled = deviation / (masked_mean(deviation**2, valid).sqrt() + eps)
+    return scaled if valid is None else torch.where(valid, scaled, 0)
+
+
+def _variance(x: Tensor, valid: Tensor | None) -> Tensor:
+    return masked_mean((x - masked_mean(x, valid)) ** 2, valid)

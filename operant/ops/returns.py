@@ -1,0 +1,60 @@
+"""Estimates of what a trajectory is worth. Tensors are `[T, B]`; row `t` follows row `t - 1`.
+
+`discount` is gamma, and zero where the task terminated: nothing after it is worth anything.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def accumulate(x: Tensor, decay: Tensor) -> Tensor:
+    """Solve y_t = x_t + decay_t * y_{t+1} from the end, past which y is zero.
+
+    A zero `decay` cuts the sum after its row. Each round doubles how far y looks ahead, so there
+    are log2(T) rounds: faster than a loop over rows from about a dozen of them, and on a GPU.
+    """
+    y, reach, ahead = x, decay[:-1], 1
+    while ahead < len(x):
+        y = torch.cat((torch.addcmul(y[:-ahead], reach, y[ahead:]), y[-ahead:]))
+        reach = reach[:-ahead] * reach[ahead:]
+        ahead *= 2
+    return y
+
+
+def gae(
+    reward: Tensor, value: Tensor, next_value: Tensor, discount: Tensor, trace: Tensor
+) -> Tensor:
+    """Generalised advantages (arXiv:1506.02438, eq. 16).
+
+    `trace` is lambda, and zero where the episode was cut for either reason: the value of what
+    came next still counts there, but no later reward does.
+    """
+    return accumulate(reward + discount * next_value - value, discount * trace)
+
+
+def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
+    """Up to `n` rewards, then the value of what followed (Sutton and Barto 2018, eq. 7.1).
+
+    The walk stops early where `ended` is true and at the last row, and takes the value there; a
+    zero discount makes that value count for nothing.
+    """
+    stop = _stops(ended)[:-1]
+    target = reward + discount * next_value
+    for _ in range(min(n, len(reward)) - 1):
+        ahead = torch.where(stop, next_value[:-1], target[1:])
+        target = torch.cat((reward[:-1] + discount[:-1] * ahead, target[-1:]))
+    return target
+
+
+def discounted(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor) -> Tensor:
+    """`n_step` to the end of the sequence: the return of A2C (arXiv:1602.01783, algorithm S3)."""
+    stop = _stops(ended)
+    bootstrap = (discount * next_value).masked_fill(~stop, 0)
+    return accumulate(reward + bootstrap, discount.masked_fill(stop, 0))
+
+
+def _stops(ended: Tensor) -> Tensor:
+    """Rows after which nothing belongs to the same walk."""
+    return torch.cat((ended[:-1], torch.ones_like(ended[-1:])))

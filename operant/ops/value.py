@@ -1,0 +1,91 @@
+"""Losses of values, and values of actions made of discrete parts.
+
+`q_values` holds `[..., sum of choices]` by action name, `choices` how many each part has. The
+value of an action is the sum over its parts, so the best action is the best of every part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from operant.core.experience import Tensors
+from operant.ops import discrete
+
+Choices = Mapping[str, Sequence[int]]
+
+
+def squared(error: Tensor) -> Tensor:
+    """Half the square, whose slope is the error itself."""
+    return 0.5 * error**2
+
+
+def huber(error: Tensor, delta: float = 1.0) -> Tensor:
+    """`squared` up to `delta`, then a straight line of slope `delta` (Huber, 1964)."""
+    size = error.abs()
+    near = size.clamp(max=delta)
+    return near * (size - 0.5 * near)
+
+
+def q_of(q_values: Tensors, action: Tensors, choices: Choices) -> Tensor:
+    """Value of `action`, `[...]`: the sum over all parts of what the chosen one is worth.
+
+    Double DQN (arXiv:1509.06461, eq. 4) is `q_of(target_q, greedy(online_q, ...), choices)`.
+    """
+    return _sum(_chosen(q, action[name], choices[name]) for name, q in q_values.items())
+
+
+def greedy(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensors:
+    """The best allowed action: `[...]` for one part, `[..., parts]` for several."""
+    best = {
+        name: discrete.rows(q, choices[name], masks.get(name)).argmax(-1)
+        for name, q in q_values.items()
+    }
+    return {name: x.squeeze(-1) if len(choices[name]) == 1 else x for name, x in best.items()}
+
+
+def max_q(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensor:
+    """Value of the best allowed action, `[...]`."""
+    return _sum(
+        discrete.rows(q, choices[name], masks.get(name)).amax(-1).sum(-1)
+        for name, q in q_values.items()
+    )
+
+
+def dueling(
+    advantage_values: Tensors, state_value: Tensor, choices: Choices, masks: Tensors | None = None
+) -> Tensors:
+    """Q-values from advantages and a state value `[..., 1]` (arXiv:1511.06581, eq. 9).
+
+    Advantages are centred over the allowed actions of each part: a part whose choices are all
+    alike adds zero. Each part carries its share of the state value, which so enters a sum once.
+    """
+    masks = masks or {}
+    share = state_value / sum(len(choices[name]) for name in advantage_values)
+    return {
+        name: share + _centred(x, choices[name], masks.get(name))
+        for name, x in advantage_values.items()
+    }
+
+
+def _chosen(q: Tensor, action: Tensor, choices: Sequence[int]) -> Tensor:
+    place = action.reshape(*q.shape[:-1], len(choices), 1)
+    return discrete.spread(q, choices).gather(-1, place).squeeze(-1).sum(-1)
+
+
+def _centred(advantage: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
+    x = discrete.spread(advantage, choices)
+    allowed = discrete.allowed_rows(mask, choices, x.device)
+    if allowed is None:
+        mean = x.mean(-1, keepdim=True)
+    else:
+        total = torch.where(allowed, x, 0).sum(-1, keepdim=True)
+        mean = total / allowed.sum(-1, keepdim=True)
+    return discrete.flatten(x - mean, choices)
+
+
+def _sum(parts: Iterable[Tensor]) -> Tensor:
+    return reduce(torch.add, parts)

@@ -1,0 +1,46 @@
+"""Returns and lengths of the episodes under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from operant.core.experience import EnvStep, TrajInfo
+from operant.core.state import restore, state_of
+
+
+class TrajTracker:
+    """Sums each environment's raw rewards until its episode ends."""
+
+    def __init__(self, num_envs: int) -> None:
+        self.rewards = np.zeros(num_envs, dtype=np.float64)
+        self.lengths = np.zeros(num_envs, dtype=np.int64)
+
+    def add(self, step: EnvStep) -> list[TrajInfo]:
+        """Take in one step; the episodes that it ended."""
+        self.rewards += step.reward
+        self.lengths += step.valid
+        ended = step.terminated | step.truncated
+        if not ended.any():
+            return []
+        finished = [self._finish(b, step.infos) for b in np.nonzero(ended)[0].tolist()]
+        self.rewards[ended] = 0.0
+        self.lengths[ended] = 0
+        return finished
+
+    def _finish(self, b: int, infos: dict[str, Any]) -> TrajInfo:
+        success = infos.get("is_success")
+        return TrajInfo(
+            int(self.lengths[b]),
+            float(self.rewards[b]),
+            None if success is None else bool(np.asarray(success)[b]),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The sums so far."""
+        return state_of(self, "rewards", "lengths")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put the sums back."""
+        restore(self, state, "rewards", "lengths")

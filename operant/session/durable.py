@@ -1,0 +1,93 @@
+"""File operations that survive a crash, each announced first so that a test can crash there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+CHUNK = 1 << 23
+
+
+class Digest(NamedTuple):
+    """How much a file holds, and the SHA-256 of it."""
+
+    size: int
+    sha256: str
+
+
+class Durable:
+    """Writes, renames and removals that have reached the disk when they return."""
+
+    def __init__(self, before: Callable[[str], None] = lambda operation: None) -> None:
+        self.before = before
+
+    def make(self, directory: Path) -> None:
+        self.before(f"make {directory.name}")
+        directory.mkdir()
+
+    def write(self, path: Path, pieces: Iterable[bytes]) -> Digest:
+        """Write `pieces` to a new file; the digest is of the very bytes that were written."""
+        self.before(f"write {path.name}")
+        hasher, size = hashlib.sha256(), 0
+        with path.open("xb", buffering=0) as file:
+            for piece in pieces:
+                hasher.update(piece)
+                _write_all(file, piece)
+                size += len(piece)
+            self.before(f"sync {path.name}")
+            os.fsync(file.fileno())
+        return Digest(size, hasher.hexdigest())
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.before(f"rename {source.name} to {target.name}")
+        source.rename(target)
+        self.sync(target.parent)
+
+    def remove(self, directory: Path) -> None:
+        self.before(f"remove {directory.name}")
+        shutil.rmtree(directory)
+
+    def sync(self, directory: Path) -> None:
+        self.before(f"sync {directory.name}/")
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file that is no link, pipe or device; OSError otherwise."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(None, "not a regular file", str(path))
+    return file
+
+
+def digest(path: Path) -> Digest:
+    """The digest of a file as it is on disk."""
+    hasher, size = hashlib.sha256(), 0
+    with open_regular(path) as file:
+        for piece in _pieces(file):
+            hasher.update(piece)
+            size += len(piece)
+    return Digest(size, hasher.hexdigest())
+
+
+def _pieces(file: BinaryIO) -> Iterator[memoryview]:
+    buffer = memoryview(bytearray(CHUNK))
+    while count := file.readinto(buffer):  # type: ignore[attr-defined]  # a FileIO has it
+        yield buffer[:count]
+
+
+def _write_all(file: BinaryIO, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,129 @@
+"""One value as its annotation wants it, or an error that says what was expected."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from operant.core.config import check
+from operant.core.errors import UsageError, suggest
+from operant.core.schedule import Schedule
+
+WORDS: dict[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a string",
+    tuple: "a list",
+    dict: "a mapping of names to values",
+    Schedule: "a number or linear(start, end, steps)",
+    type(None): "none",
+}
+
+
+def arms_of(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the one annotation itself."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def convert(path: str, value: Any, hint: Any) -> Any:
+    """`value` as its annotation wants it, or a UsageError that begins with `path`."""
+    if len(arms_of(hint)) > 1:
+        return _convert_union(path, value, arms_of(hint))
+    if get_origin(hint) is Annotated:
+        inner = convert(path, value, get_args(hint)[0])
+        check(path, inner, hint)
+        return inner
+    if get_origin(hint) is Literal:
+        return _convert_choice(path, value, get_args(hint))
+    kind = get_origin(hint) or hint
+    if kind is tuple and isinstance(value, list | tuple):
+        return _convert_tuple(path, value, get_args(hint))
+    if kind is dict and isinstance(value, Mapping):
+        return _convert_dict(path, value)
+    return value if kind is Any else _convert_plain(path, value, kind)
+
+
+def expectation(hint: Any) -> str:
+    """What an annotation accepts, in words."""
+    arms = arms_of(hint)
+    if len(arms) > 1:
+        return " or ".join(expectation(arm) for arm in arms)
+    if get_origin(hint) is Annotated:
+        return expectation(get_args(hint)[0])
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
+    kind = get_origin(hint) or hint
+    return WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _convert_union(path: str, value: Any, arms: tuple[Any, ...]) -> Any:
+    if value is None and type(None) in arms:
+        return None
+    others = [arm for arm in arms if arm is not type(None)]
+    for arm in others:
+        try:
+            return convert(path, value, arm)
+        except UsageError:
+            if len(others) == 1:
+                raise
+    expected = " or ".join(expectation(arm) for arm in arms)
+    raise UsageError(f"{path} = {value!r}: expected {expected}")
+
+
+def _convert_choice(path: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    for choice in choices:
+        if type(choice) is type(value) and choice == value:
+            return choice
+    names = ", ".join(repr(choice) for choice in choices)
+    raise UsageError(f"{path} = {value!r}: expected one of {names}{_nearest(value, choices)}")
+
+
+def _convert_tuple(path: str, value: list[Any] | tuple[Any, ...], kinds: tuple[Any, ...]) -> Any:
+    endless = len(kinds) == 2 and kinds[1] is Ellipsis
+    wanted = kinds[:1] * len(value) if endless else kinds
+    if kinds and len(wanted) != len(value):
+        raise UsageError(f"{path} = {list(value)!r}: expected {len(wanted)} values")
+    parts = zip(value, wanted or (Any,) * len(value), strict=True)
+    return tuple(convert(f"{path}[{i}]", part, kind) for i, (part, kind) in enumerate(parts))
+
+
+def _convert_dict(path: str, value: Mapping[Any, Any]) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise UsageError(f"{path}: the key {key!r} must be a string; put it in quotes")
+    return dict(value)
+
+
+def _convert_plain(path: str, value: Any, kind: Any) -> Any:
+    if kind is Schedule:
+        return _convert_schedule(path, value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is float and number and not math.isnan(value):
+        return float(value)
+    if kind is not float and type(value) is kind:
+        return value
+    if kind is int and number and math.isfinite(value) and value == int(value):
+        return int(value)  # `1e6` is how people write a million
+    raise UsageError(f"{path} = {value!r}: expected {expectation(kind)}")
+
+
+def _convert_schedule(path: str, value: Any) -> Schedule:
+    if isinstance(value, Schedule):
+        return value
+    try:
+        if isinstance(value, str):
+            return Schedule.parse(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return Schedule(float(value))
+    except ValueError as error:
+        raise UsageError(f"{path} = {value!r}: {error}") from None
+    raise UsageError(f"{path} = {value!r}: expected {WORDS[Schedule]}")
+
+
+def _nearest(value: Any, choices: tuple[Any, ...]) -> str:
+    texts = [choice for choice in choices if isinstance(choice, str)]
+    near = suggest(value, texts) if isinstance(value, str) else ""
+    return near if "did you mean" in near else ""

@@ -1,0 +1,125 @@
+"""Policy losses against hand-worked numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from operant.ops import policy
+
+CLIP = 0.2
+NAN = math.nan
+
+
+def log(*ratios: float) -> Tensor:
+    return torch.tensor(ratios).log()
+
+
+def test_a_policy_gradient_raises_what_was_better_than_expected() -> None:
+    log_prob = torch.tensor([-1.0, -2.0], requires_grad=True)
+    advantage = torch.tensor([3.0, -0.5], requires_grad=True)
+    loss = policy.policy_gradient(log_prob, advantage)
+    loss.sum().backward()
+    assert loss.tolist() == [3.0, -1.0]
+    assert log_prob.grad is not None
+    assert log_prob.grad.tolist() == [-3.0, 0.5]
+    assert advantage.grad is None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "gain", "slope"),
+    [
+        (1.1, 2.0, 2.2, 2.0),  # inside: as it is
+        (1.5, 2.0, 2.4, 0.0),  # good and far enough: no more to gain
+        (0.5, 2.0, 1.0, 2.0),  # good but less likely than before: pulled back
+        (0.5, -2.0, -1.6, 0.0),  # bad and far enough
+        (1.5, -2.0, -3.0, -2.0),  # bad but more likely than before: pulled back
+    ],
+)
+def test_the_clipped_surrogate(ratio: float, advantage: float, gain: float, slope: float) -> None:
+    log_ratio = torch.tensor(math.log(ratio), requires_grad=True)
+    found = policy.clipped_surrogate(log_ratio, torch.tensor(advantage), CLIP)
+    (gradient,) = torch.autograd.grad(found, log_ratio)
+    assert found.item() == pytest.approx(gain)
+    assert gradient.item() == pytest.approx(slope * ratio)
+
+
+def test_the_kl_estimate_is_zero_at_rest_and_never_below() -> None:
+    estimate = policy.kl_estimate(log(1.0, 2.0, 0.5))
+    assert estimate.tolist() == pytest.approx([0, 1 - math.log(2), -0.5 + math.log(2)])
+
+
+def test_the_kl_estimate_has_the_kl_divergence_as_its_mean() -> None:
+    old, new = torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.4, 0.4, 0.2])
+    expected = (old * (old / new).log()).sum()
+    torch.testing.assert_close((old * policy.kl_estimate((new / old).log())).sum(), expected)
+
+
+def test_the_clip_fraction_counts_ratios_outside_on_either_side() -> None:
+    outside = policy.clip_fraction(log(1.0, 1.19, 1.21, 0.81, 0.79), CLIP)
+    assert outside.tolist() == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "expected"),
+    [
+        (1.1, 3.0, 0.5 * 1.9**2),  # moved little: as it is
+        (2.0, 3.0, 0.5 * 1.8**2),  # moved towards the target beyond the clip: the cut one is worse
+        (2.0, 0.0, 0.5 * 2.0**2),  # moved away from the target: the value itself is worse
+    ],
+)
+def test_the_clipped_value_loss(value: float, target: float, expected: float) -> None:
+    arguments = (torch.tensor(value), torch.tensor(1.0), torch.tensor(target))
+    assert policy.clipped_value_loss(*arguments, CLIP).item() == pytest.approx(expected)
+
+
+def test_explained_variance_is_one_for_the_truth_and_zero_for_a_constant() -> None:
+    target = torch.tensor([1.0, 2.0, 3.0, 6.0])
+    assert policy.explained_variance(target + 5, target).item() == pytest.approx(1)
+    assert policy.explained_variance(torch.ones(4), target).item() == pytest.approx(0)
+    assert policy.explained_variance(-target, target).item() == pytest.approx(-3)
+    assert policy.explained_variance(target, torch.ones(4)).item() == 0
+
+
+def test_explained_variance_leaves_out_what_is_not_valid() -> None:
+    target, value = torch.tensor([1.0, 2.0, 3.0, NAN]), torch.tensor([1.0, 2.0, 3.0, 9.0])
+    valid = torch.tensor([True, True, True, False])
+    assert policy.explained_variance(value, target, valid).item() == pytest.approx(1)
+
+
+def test_a_masked_mean_leaves_out_what_is_not_valid_whatever_it_holds() -> None:
+    x = torch.tensor([[1.0, NAN], [3.0, math.inf]], requires_grad=True)
+    mean = policy.masked_mean(x, torch.tensor([[True, False], [True, False]]))
+    mean.backward()
+    assert mean.item() == 2
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.5, 0], [0.5, 0]]
+
+
+def test_a_masked_mean_of_nothing_is_zero_and_of_everything_the_mean() -> None:
+    x = torch.tensor([1.0, 5.0])
+    assert policy.masked_mean(x, torch.tensor([False, False])).item() == 0
+    assert policy.masked_mean(x, None).item() == 3
+
+
+def test_standardize_looks_at_valid_entries_only() -> None:
+    x = torch.tensor([1.0, 1000.0, 3.0, NAN])
+    valid = torch.tensor([True, False, True, False])
+    assert policy.standardize(x, valid).tolist() == pytest.approx([-1, 0, 1, 0])
+
+
+def test_standardize_gives_mean_zero_and_deviation_one() -> None:
+    x = policy.standardize(torch.tensor([[3.0, 4.0], [8.0, -7.0]]), None)
+    assert x.mean().item() == pytest.approx(0, abs=1e-6)
+    assert x.std(unbiased=False).item() == pytest.approx(1)
+
+
+def test_standardize_of_equal_or_single_entries_is_zero() -> None:
+    assert policy.standardize(torch.full((3,), 7.0), None).tolist() == [0, 0, 0]
+    assert policy.standardize(torch.tensor([7.0, 8.0]), torch.tensor([True, False])).tolist() == [
+        0,
+        0,
+    ]

@@ -1,0 +1,129 @@
+"""Returns and advantages against hand-worked numbers and loops in plain Python."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from operant.ops.returns import accumulate, discounted, gae, n_step
+
+GAMMA, LAM = 0.9, 0.5
+
+
+def column(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float32)[:, None]
+
+
+def walk(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
+    """The n-step target, one row and column at a time."""
+    target = torch.zeros_like(reward)
+    for t in range(reward.shape[0]):
+        for b in range(reward.shape[1]):
+            weight, k = 1.0, t
+            while True:
+                target[t, b] += weight * reward[k, b]
+                weight *= float(discount[k, b])
+                if ended[k, b] or k == reward.shape[0] - 1 or k == t + n - 1:
+                    break
+                k += 1
+            target[t, b] += weight * next_value[k, b]
+    return target
+
+
+def trajectory(rows: int, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(rows)
+    reward, next_value = torch.randn(2, rows, size, generator=generator, dtype=torch.float64)
+    kind = torch.rand(rows, size, generator=generator)
+    terminated, truncated = kind < 0.15, kind > 0.85
+    return reward, next_value, GAMMA * (~terminated).double(), terminated | truncated
+
+
+def test_a_sum_from_the_end_decays_by_each_rows_own_factor() -> None:
+    y = accumulate(column(1, 2, 3), column(0.5, 0.1, 7))
+    assert y.flatten().tolist() == pytest.approx([1 + 0.5 * 2.3, 2 + 0.1 * 3, 3])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 128])
+def test_a_sum_from_the_end_is_that_of_a_loop_at_every_length(rows: int) -> None:
+    x, decay = torch.rand(2, rows, 3, 2, dtype=torch.float64)
+    y = accumulate(x, decay)
+    tail = torch.zeros(3, 2, dtype=torch.float64)
+    for t in reversed(range(rows)):
+        tail = x[t] + decay[t] * tail
+        torch.testing.assert_close(y[t], tail)
+
+
+def test_a_sum_from_the_end_leaves_its_input_alone_and_has_a_gradient() -> None:
+    x = column(1, 2, 3).requires_grad_()
+    accumulate(x, column(0.5, 0.5, 0.5))[0].sum().backward()
+    assert x.grad is not None
+    assert x.grad.flatten().tolist() == [1, 0.5, 0.25]
+    assert x.flatten().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("terminated", "truncated", "expected"),
+    [
+        (False, False, 1 + GAMMA * 10 - 5 + GAMMA * LAM * (7 + GAMMA * 4 - 2)),  # goes on
+        (False, True, 1 + GAMMA * 10 - 5),  # truncated: the next value counts, no later reward
+        (True, False, 1 - 5),  # terminated: neither counts
+        (True, True, 1 - 5),  # both at once: it terminated
+    ],
+)
+def test_gae_at_an_episode_boundary(terminated: bool, truncated: bool, expected: float) -> None:
+    discount = column(GAMMA * (not terminated), GAMMA)
+    trace = column(LAM * (not (terminated or truncated)), LAM)
+    advantage = gae(column(1, 7), column(5, 2), column(10, 4), discount, trace)
+    assert advantage[0].item() == pytest.approx(expected)
+    assert advantage[1].item() == pytest.approx(7 + GAMMA * 4 - 2)
+
+
+def test_gae_without_trace_is_one_step_and_with_full_trace_the_whole_return() -> None:
+    reward, next_value, discount, ended = trajectory(9, 4)
+    value = torch.cat((torch.zeros_like(next_value[:1]), next_value[:-1]))
+    short = gae(reward, value, next_value, discount, torch.zeros_like(reward))
+    long = gae(reward, value, next_value, discount, (~ended).double())
+    torch.testing.assert_close(short + value, walk(reward, next_value, discount, ended, 1))
+    # Values telescope only where the next value is the value of the next row.
+    torch.testing.assert_close(long + value, discounted(reward, next_value, discount, ended))
+
+
+@pytest.mark.parametrize(
+    ("n", "terminated", "truncated", "expected"),
+    [
+        (1, False, False, 1 + GAMMA * 10),  # one reward, then the value beside it
+        (2, False, False, 1 + GAMMA * (2 + GAMMA * 20)),  # two
+        (3, False, False, 1 + GAMMA * (2 + GAMMA * (3 + GAMMA * 30))),  # three
+        (3, False, True, 1 + GAMMA * (2 + GAMMA * 20)),  # cut after the second: its own value
+        (3, True, False, 1 + GAMMA * 2),  # terminated at the second: no value
+        (9, False, False, 1 + GAMMA * (2 + GAMMA * (3 + GAMMA * (4 + GAMMA * 40)))),  # the end
+    ],
+)
+def test_n_step_from_the_first_row(
+    n: int, terminated: bool, truncated: bool, expected: float
+) -> None:
+    discount = column(GAMMA, GAMMA * (not terminated), GAMMA, GAMMA)
+    ended = torch.tensor([[False], [terminated or truncated], [False], [False]])
+    target = n_step(column(1, 2, 3, 4), column(10, 20, 30, 40), discount, ended, n)
+    assert target[0].item() == pytest.approx(expected)
+
+
+def test_n_step_uses_fewer_rewards_near_the_end_of_the_sequence() -> None:
+    ended = torch.zeros(3, 1, dtype=torch.bool)
+    half = column(0.5, 0.5, 0.5)
+    target = n_step(column(1, 1, 1), column(8, 8, 8), half, ended, 3)
+    assert target.flatten().tolist() == [1.75 + 1, 1.5 + 2, 1 + 4]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 40])
+@pytest.mark.parametrize("rows", [1, 2, 16])
+def test_n_step_is_a_walk_that_stops_at_ends(rows: int, n: int) -> None:
+    parts = trajectory(rows, 6)
+    torch.testing.assert_close(n_step(*parts, n), walk(*parts, n))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 33])
+def test_a_discounted_return_is_a_walk_to_the_end(rows: int) -> None:
+    parts = trajectory(rows, 6)
+    torch.testing.assert_close(discounted(*parts), walk(*parts, rows))
