@@ -1,11 +1,14 @@
 """The algorithms by name."""
 
+from typing import Any
+
 from operant.agents.actor_critic import ActorCritic, ActorCriticConfig
 from operant.agents.dqn import DQN, DQNConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
+from operant.core.config import Config
 
-AGENTS = {
+AGENTS: dict[str, tuple[Any, type[Config]]] = {
     "a2c": (ActorCritic, ActorCriticConfig),
     "dqn": (DQN, DQNConfig),
     "ppo": (PPO, PPOConfig),

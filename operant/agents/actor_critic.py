@@ -65,9 +65,7 @@ class ActorCritic:
         self.steps = 0  # environment steps learned from
 
     @classmethod
-    def create(
-        cls, make: NetworkMaker, spaces: Spaces, config: Any, num_envs: int, seed: int
-    ) -> Self:
+    def create(cls, make: NetworkMaker, spaces: Spaces, config: Any, seed: int) -> Self:
         """The agent with a network and a memory of its own."""
         network = make(spaces.observation, cls.output_space(spaces.action))
         return cls(network, spaces.action, RolloutCache(config.length), config, seed)

@@ -72,9 +72,7 @@ class DQN:
         self.acted = self.updates = 0
 
     @classmethod
-    def create(
-        cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, num_envs: int, seed: int
-    ) -> Self:
+    def create(cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, seed: int) -> Self:
         """The agent with a network and a memory of its own."""
         outputs = cls.output_space(spaces.action) | ({"value": (1,)} if config.dueling else {})
         memory = ExperienceReplay(config.replay_size, config.learning_starts, seed)

@@ -88,9 +88,7 @@ class SAC:
         self.acted = self.updates = 0
 
     @classmethod
-    def create(
-        cls, make: NetworkMaker, spaces: Spaces, config: SACConfig, num_envs: int, seed: int
-    ) -> Self:
+    def create(cls, make: NetworkMaker, spaces: Spaces, config: SACConfig, seed: int) -> Self:
         """The agent with networks and a memory of its own."""
         actor = make(spaces.observation, cls.output_space(spaces.action))
         counts = {k: (sum(choices(space)),) for k, space in spaces.action.items() if choices(space)}

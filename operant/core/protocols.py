@@ -42,8 +42,9 @@ class EnvironmentManager(Stateful, Protocol):
     spaces: Spaces
     num_envs: int
     frames_per_step: int  # simulator frames behind one step
-    exact: bool  # whether `state_dict` is enough to go on bit for bit
 
+    @property
+    def exact(self) -> bool: ...  # whether `state_dict` is enough to go on bit for bit
     def reset(self, seed: int | None = None) -> Arrays: ...
     def step(self, actions: Arrays) -> EnvStep: ...
     def close(self) -> None: ...

@@ -6,10 +6,10 @@ the last two frames, 84 x 84 grey, the last frames stacked `[stack, 84, 84]`; re
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, TimeLimit
 
 NAMESPACE = "ALE/"
@@ -27,7 +27,7 @@ class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Presses FIRE after a reset, for games that wait for it."""
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(**kwargs)
+        self.env.reset(**kwargs)
         fired, _, terminated, truncated, told = self.env.step(1)
         return self.env.reset() if terminated or truncated else (fired, told)
 
@@ -36,7 +36,8 @@ def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[An
     """One game."""
     stack, skip, sticky, limit = preprocess
     kwargs = {"frameskip": 1, "repeat_action_probability": sticky} | kwargs
-    env = gymnasium.make(env_id, **kwargs)
+    _ale()
+    env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
     meanings = env.unwrapped.get_action_meanings()  # type: ignore[attr-defined]  # AtariEnv's own
     env = AtariPreprocessing(env, noop_max=NOOPS, frame_skip=skip, screen_size=SIDE)
     if "FIRE" in meanings:
@@ -48,9 +49,6 @@ def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[An
 
 def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: Any) -> Any:
     """A native batch of one game."""
-    from ale_py import ALEInterface, AtariVectorEnv, LoggerMode
-
-    ALEInterface.setLoggerMode(LoggerMode.Error)  # no banner
     stack, skip, sticky, limit = preprocess
     spec = gymnasium.spec(env_id)
     settings: dict[str, Any] = {
@@ -65,6 +63,11 @@ def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: An
         "img_height": SIDE,
         "img_width": SIDE,
     }
-    return AtariVectorEnv(num_envs=num_envs, **settings | kwargs)
+    return _ale().AtariVectorEnv(num_envs=num_envs, **settings | kwargs)
 
 
+def _ale() -> Any:
+    """The emulator's module, without its banner."""
+    ale = import_module("ale_py")
+    ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
+    return ale

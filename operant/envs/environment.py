@@ -13,6 +13,7 @@ from operant.core.spaces import Space, Spaces, is_mask, named
 from operant.envs.guard import Guard
 from operant.envs.preprocess import (
     ActionPreprocessor,
+    Cast,
     ObsPreprocessor,
     Operation,
     check_masks,
@@ -79,10 +80,11 @@ class Environment(ABC):
         arrays = self._observe(observation, info, ended)
         return arrays, self.guard.reward(reward), bool(terminated), bool(truncated), info
 
+    @abstractmethod
     def render(self) -> Any:
         """A frame `[H, W, 3]` if the environment was made to render, else None."""
-        return None
 
+    @abstractmethod
     def close(self) -> None:
         """Let the simulator go; a second call does nothing."""
 
@@ -123,7 +125,7 @@ def record_spaces(
     leading dimensions.
     """
     told = {
-        name: gs.Box(0, 1, mask.shape[lead:], dtype=np.bool_)
+        name: Cast(name, "bool").space(gs.MultiBinary(mask.shape[lead:]))
         for name, mask in info_masks(info).items()
     }
     raw: dict[str, Space] = {**named(observation_space, "observation"), **told}

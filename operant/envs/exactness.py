@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -64,36 +65,72 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
-class Restart:
-    """New episodes under a new seed, where running ones cannot be restored."""
+class Resumable(ABC):
+    """Environments that go on bit for bit where they can, else under a new seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.steps = seed, 0
-        self.due = False
+        self.started = self.closed = False
+        self.lost = False  # running episodes could not be restored: the next step begins new ones
+        self._exact: bool | None = None
 
-    def seed_for(self, asked: int | None, first: bool) -> int | None:
-        """The seed of a reset: the one asked for, or one never used before when one is due."""
-        if asked is not None:
-            self.seed, self.steps = asked, 0
-        elif self.due:
-            asked = derived(self.seed, self.steps)
-        elif first:
-            asked = self.seed
-        self.due = False
-        return asked
+    @property
+    def exact(self) -> bool:
+        """Whether `state_dict` is enough to go on bit for bit; tried out once, on other copies."""
+        if self._exact is None:
+            self._exact = self._probe()
+        return self._exact
+
+    @exact.setter
+    def exact(self, value: bool) -> None:
+        self._exact = value
+
+    @abstractmethod
+    def _probe(self) -> bool: ...
+
+    @abstractmethod
+    def _capture(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]:
-        return {"seed": self.seed, "steps": self.steps}
+        state = {"seed": self.seed, "steps": self.steps, "exact": self.exact}
+        return state | (self._capture() if self.exact else {})
 
-    def load_state_dict(self, state: dict[str, Any], exact: bool) -> None:
-        self.seed, self.steps, self.due = int(state["seed"]), int(state["steps"]), not exact
-        if self.due:
-            warnings.warn(
-                "these environments cannot be restored to the state they were saved in: running "
-                "episodes count as truncated and new ones begin under a new seed, so the resumed "
-                "run is statistically but not bit for bit the same",
-                stacklevel=3,
-            )
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_open()
+        self.seed, self.steps = int(state["seed"]), int(state["steps"])
+        self.lost, self.started = not state["exact"], True
+        if not self.lost:
+            return self._restore(state)
+        return warnings.warn(
+            "these environments cannot be restored to the state they were saved in: running "
+            "episodes count as truncated and new ones begin under a new seed, so the resumed "
+            "run is statistically but not bit for bit the same",
+            stacklevel=2,
+        )
+
+    def _seed_for(self, asked: int | None) -> int | None:
+        """The seed of a reset: the one asked for, or a new one where episodes were lost."""
+        self._check_open()
+        if asked is not None:
+            self.seed, self.steps = asked, 0
+        elif self.lost:
+            asked = derived(self.seed, self.steps)
+        elif not self.started:
+            asked = self.seed
+        self.lost, self.started = False, True
+        return asked
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise EnvironmentFault("the environments are closed; make a new manager")
+
+    def _check_started(self) -> None:
+        self._check_open()
+        if not self.started:
+            raise EnvironmentFault("the environments are not reset; call reset before step")
 
 
 def derived(seed: int, *path: int) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # these modules import torch, which environment workers do wi
 
 
 class Guard:
-    """Checks raw observations and rewards of one environment, or of a batch where `lead` is (B,)."""
+    """Checks raw observations and rewards of one environment, or of a batch (`lead` (B,))."""
 
     def __init__(self, env_id: str, space: Space, lead: Shape = (), index: int = 0) -> None:
         self.env_id, self.space, self.lead, self.index = env_id, space, lead, index
@@ -111,4 +111,6 @@ def _counts(space: Space) -> bool:
 
 
 def _brief(value: Any) -> str:
-    return f"a dict of {', '.join(map(str, value))}" if isinstance(value, dict) else repr(value)[:80]
+    return (
+        f"a dict of {', '.join(map(str, value))}" if isinstance(value, dict) else repr(value)[:80]
+    )

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal
 
 import gymnasium
-from gymnasium import spaces as gs
 
 from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive
 from operant.core.errors import UsageError, suggest
@@ -53,14 +52,14 @@ class GymEnv(Environment):
     ) -> None:
         if isinstance(env, str):
             check_env_id(env)
-            env = _made(env, partial(gymnasium.make, env, **kwargs))
-        self.env = env
+            env = make_gym(env, **kwargs)
+        self.env: gymnasium.Env[Any, Any] = env
         self.frames_per_step = frames_per_step
         spec = getattr(env, "spec", None)
         self.env_id = spec.id if spec is not None else type(env.unwrapped).__name__
         self.horizon = spec.max_episode_steps if spec is not None else None
         # Only a reset tells whether masks come in the info.
-        info = {} if isinstance(env.action_space, gs.Box) else env.reset()[1]
+        info = env.reset()[1]
         self._closed = False
         both = (env.observation_space, env.action_space)
         super().__init__(self.env_id, both, index, operations, info)
@@ -69,7 +68,7 @@ class GymEnv(Environment):
         return self.env.reset(seed=seed)
 
     def _step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        return self.env.step(action)  # type: ignore[return-value]  # the guard checks the reward
+        return self.env.step(action)
 
     def snapshot(self) -> dict[str, Any]:
         return {"env": snapshot.capture(self.env), "steps": self.guard.steps}
@@ -98,15 +97,21 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
     operations = operations_of(config)
     if atari.is_atari(config.id):
         preprocess = (config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
-        env = _made(config.id, partial(atari.make, config.id, preprocess, **kwargs))
+        env = made(config.id, partial(atari.make, config.id, preprocess, **kwargs))
         return GymEnv(env, index, operations, config.frame_skip)
     if config.id.startswith(ENVPOOL):
         raise UsageError(
             f"id = {config.id!r}: EnvPool has no single environments; "
             f"expected manager = 'native' or the id {config.id.removeprefix(ENVPOOL)!r}"
         )
-    env = _made(config.id, partial(gymnasium.make, config.id, **limit, **kwargs))
+    env = make_gym(config.id, **limit, **kwargs)
     return GymEnv(env, index, operations)
+
+
+def make_gym(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+    """A Gymnasium environment; its own checker is left out, since ours sees every step."""
+    make = partial(gymnasium.make, env_id, disable_env_checker=True, **kwargs)
+    return made(env_id, make)  # type: ignore[no-any-return]  # what `make` makes
 
 
 def operations_of(config: EnvConfig) -> list[Operation]:
@@ -119,24 +124,24 @@ PROVIDERS = {  # namespace: the module that registers its ids, and the extra tha
     "ALE": ("ale_py", "atari"),
     "MinAtar": ("minatar.gym", "minatar"),
     "envpool": ("envpool", "envpool"),
+    "mujoco": ("mujoco", "mujoco"),
 }
 MUJOCO = "gymnasium.envs.mujoco"
 
 
 def check_env_id(env_id: str) -> None:
     """Refuse an id that cannot be made, before anything starts."""
-    namespace = env_id.split("/")[0] if "/" in env_id else ""
+    namespace = env_id.rpartition("/")[0]
     _provide(namespace, env_id)
     if namespace == "envpool":
         return _check_envpool(env_id)
     spec = gymnasium.registry.get(env_id) or gymnasium.registry.get(_versioned(env_id))
     if spec is None:
-        near = [name for name in gymnasium.registry if name.startswith(namespace)]
-        raise UsageError(
-            f"id = {env_id!r}: no such environment{suggest(env_id, near if len(near) > 1 else gymnasium.registry)}"
-        )
+        near = [name for name in gymnasium.registry if name.startswith(env_id[:3])]
+        hint = suggest(env_id, near or gymnasium.registry)
+        raise UsageError(f"id = {env_id!r}: no such environment{hint}")
     if str(spec.entry_point).startswith(MUJOCO):
-        _import("mujoco", "mujoco", env_id)
+        provider("mujoco", env_id)
     return None
 
 
@@ -147,11 +152,9 @@ def _versioned(env_id: str) -> str:
 
 
 def _check_envpool(env_id: str) -> None:
-    import envpool
-
-    task = env_id.removeprefix(ENVPOOL)
-    if task not in envpool.list_all_envs():
-        raise UsageError(f"id = {env_id!r}: no such task{suggest(task, envpool.list_all_envs())}")
+    task, known = env_id.removeprefix(ENVPOOL), provider("envpool", env_id).list_all_envs()
+    if task not in known:
+        raise UsageError(f"id = {env_id!r}: EnvPool has no such task{suggest(task, known)}")
 
 
 def _provide(namespace: str, env_id: str) -> None:
@@ -160,7 +163,7 @@ def _provide(namespace: str, env_id: str) -> None:
         return probe.register()
     if namespace not in PROVIDERS or any(k.startswith(namespace + "/") for k in gymnasium.registry):
         return None
-    module = _import(*PROVIDERS[namespace], env_id)
+    module = provider(namespace, env_id)
     if namespace == "MinAtar":
         module.register_envs()
     elif namespace == "ALE":
@@ -168,21 +171,23 @@ def _provide(namespace: str, env_id: str) -> None:
     return None
 
 
-def _import(module: str, extra: str, env_id: str) -> Any:
+def provider(namespace: str, env_id: str) -> Any:
+    """The module behind a namespace, or the remedy if it is not installed."""
+    module, extra = PROVIDERS[namespace]
     threshold = logging.root.manager.disable
     logging.disable(logging.WARNING)  # minatar warns that its colours lack a package
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"id = {env_id!r} needs the package {module.split('.')[0]!r} ({error}); "
+            f"id = {env_id!r} needs the package {module.partition('.')[0]!r} ({error}); "
             f"install it with: pip install 'operant[{extra}]'"
         ) from None
     finally:
         logging.disable(threshold)
 
 
-def _made(env_id: str, make: Callable[[], Any]) -> Any:
+def made(env_id: str, make: Callable[[], Any]) -> Any:
     """Call `make`, and say what was wrong with the id or its arguments."""
     try:
         return make()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from functools import partial
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from operant.core.errors import UsageError
 from operant.core.protocols import EnvironmentManager
 from operant.envs import atari
-from operant.envs.gym import ENVPOOL, EnvConfig, check_env_id, make_env, operations_of
+from operant.envs.gym import (
+    ENVPOOL,
+    EnvConfig,
+    check_env_id,
+    made,
+    make_env,
+    operations_of,
+    provider,
+)
 from operant.envs.native import NativeEnvManager, Vector
 from operant.envs.simple import SimpleEnvManager
 from operant.envs.subproc import SubProcEnvManager
@@ -32,29 +42,26 @@ def make_manager(config: EnvConfig, seed: int, num_envs: int | None = None) -> E
     env_fns = [partial(make_env, config, index) for index in range(config.num_envs)]
     if config.manager == "subproc":
         workers = min(config.workers or os.cpu_count() or 1, config.num_envs)
-        return SubProcEnvManager(
-            env_fns, seed, workers, config.step_timeout, config.max_restarts
-        )
+        return SubProcEnvManager(env_fns, seed, workers, config.step_timeout, config.max_restarts)
     return SimpleEnvManager(env_fns, seed)
 
 
 def make_vector(config: EnvConfig, seed: int) -> Vector:
     """The vector environment of a configuration."""
-    preprocess = (config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
+    count, make = config.num_envs, partial(gymnasium.make_vec, config.id)
+    settings: dict[str, Any] = {"vectorization_mode": "vector_entry_point"}
+    if config.time_limit:
+        settings["max_episode_steps"] = config.time_limit
     if atari.is_atari(config.id):
-        return atari.make_vector(config.id, config.num_envs, preprocess, **config.kwargs)  # type: ignore[no-any-return]  # ale_py is not typed
-    limit = {"max_episode_steps": config.time_limit} if config.time_limit else {}
-    kwargs: dict[str, Any] = {**limit, **config.kwargs}
-    if config.id.startswith(ENVPOOL):
-        import envpool
-
+        preprocess = (config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
+        make, settings = partial(atari.make_vector, config.id), {"preprocess": preprocess}
+    elif config.id.startswith(ENVPOOL):
         task = config.id.removeprefix(ENVPOOL)
-        return envpool.make(  # type: ignore[no-any-return]  # envpool is not typed
-            task, env_type="gymnasium", num_envs=config.num_envs, seed=seed, **kwargs
-        )
-    return gymnasium.make_vec(
-        config.id, config.num_envs, vectorization_mode="vector_entry_point", **kwargs
-    )
+        make = partial(provider("envpool", config.id).make, task)
+        settings.update(env_type="gymnasium", seed=seed)
+        del settings["vectorization_mode"]
+    made_of = partial(make, num_envs=count, **settings | config.kwargs)
+    return made(config.id, made_of)  # type: ignore[no-any-return]  # a vector environment
 
 
 def _why_not_native(config: EnvConfig) -> str:
@@ -66,4 +73,15 @@ def _why_not_native(config: EnvConfig) -> str:
         return f"{config.id} has no vector form"
     if spec.additional_wrappers:
         return f"{config.id} is registered with wrappers, which a vector form cannot have"
-    return ""
+    wanted = set(config.kwargs)
+    if config.time_limit and not atari.is_atari(config.id):
+        wanted.add("max_episode_steps")
+    beyond = sorted(wanted - _taken(spec))
+    return f"the vector form of {config.id} takes no {', '.join(beyond)}" if beyond else ""
+
+
+def _taken(spec: EnvSpec) -> set[str]:
+    """The arguments that the vector form of an environment takes."""
+    entry = spec.vector_entry_point
+    make = load_env_creator(entry) if isinstance(entry, str) else entry
+    return set(inspect.signature(make).parameters)  # type: ignore[arg-type]  # not None here

@@ -8,21 +8,21 @@ disabled: the next episode's observation is shown, and the final one beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces as gs
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.experience import Arrays, EnvStep
 from operant.core.spaces import is_mask
 from operant.core.tree import Array
-from operant.envs import exactness, snapshot
+from operant.envs import snapshot
 from operant.envs.environment import record_spaces
+from operant.envs.exactness import STEPS, Resumable, same, sample
 from operant.envs.guard import Guard
-from operant.envs.preprocess import ActionPreprocessor, Operation, info_masks
+from operant.envs.preprocess import ActionCheck, ActionPreprocessor, Operation, info_masks
 from operant.envs.simple import lost_step
 
 Vector = VectorEnv[Any, Any, Any]
@@ -31,7 +31,7 @@ FINAL = ("final_obs", "final_observation", "terminal_observation")  # newest nam
 OPAQUE = ("ale_py", "envpool")  # their batches keep their state to themselves
 
 
-class NativeEnvManager:
+class NativeEnvManager(Resumable):
     """A vector environment as an EnvironmentManager."""
 
     obs_preprocessor_gpu = None
@@ -44,83 +44,78 @@ class NativeEnvManager:
         frames_per_step: int = 1,
         env_id: str = "",
     ) -> None:
-        self.env_fn, self.seed, self.operations = env_fn, seed, operations
+        super().__init__(seed)
+        self.env_fn, self.operations = env_fn, operations
         self.frames_per_step = frames_per_step
         self.env = env = env_fn(seed)
         self.num_envs, self.env_cls = env.num_envs, type(env)
         self.mode = _mode(env)
-        self.guard = Guard(env_id or type(env).__name__, env.single_observation_space, (env.num_envs,))
+        self.guard = Guard(
+            env_id or type(env).__name__, env.single_observation_space, (env.num_envs,)
+        )
         self.action_preprocessor = ActionPreprocessor(env.single_action_space)
         # Only a reset tells whether masks come in the info.
-        info = {} if isinstance(env.single_action_space, gs.Box) else env.reset(seed=seed)[1]
+        info = env.reset(seed=seed)[1]
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             env.single_observation_space, self.action_preprocessor, operations, info, lead=1
         )
+        self._check, self._lead = ActionCheck(self.spaces.action), (self.num_envs,)
         self._masks = [name for name in self.spaces.observation if is_mask(name)]
         self._all, self._none = np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool)
         self._ended = self._none  # where the last step ended an episode that is still shown
-        self.restart = exactness.Restart(seed)
-        self._started = self._closed = False
         self._finish = {
             AutoresetMode.NEXT_STEP: self._next_step,
             AutoresetMode.SAME_STEP: self._same_step,
             AutoresetMode.DISABLED: self._disabled,
         }[self.mode]
 
-    @cached_property
-    def exact(self) -> bool:
-        """Whether `state_dict` is enough to go on bit for bit; tried out on two other batches."""
-        if any(kind.__module__.startswith(OPAQUE) for kind in type(self.env.unwrapped).__mro__):
-            return False
-        return _probe(self)
-
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere. How environment i is seeded is up to the batch."""
-        if self._closed:
-            raise EnvironmentFault("the environments are closed; make a new manager")
-        seed = self.restart.seed_for(seed, first=not self._started)
+        seed = self._seed_for(seed)
         if seed is not None and seeded_when_made(self.env):
             self.env.close()
             self.env = self.env_fn(seed)
         raw, infos = self.env.reset(seed=seed)
-        self._started, self._ended = True, self._none
+        self._ended = self._none
         return self._observe(raw, infos, self._none)
 
     def step(self, actions: Arrays) -> EnvStep:
         """One action in every environment."""
-        if not self._started or self._closed:
-            state = "closed; make a new manager" if self._closed else "not reset; call reset first"
-            raise EnvironmentFault(f"the environments are {state}")
-        if self.restart.due:
+        self._check_started()
+        if self.lost:
             return lost_step(self._zeros(), self.reset)
-        self.action_preprocessor.check(actions, (self.num_envs,))
-        self.guard.steps += 1
-        self.restart.steps += 1
+        self._check(actions, self._lead)
+        self.steps += 1
+        self.guard.steps = self.steps
         raw, reward, terminated, truncated, infos = self.env.step(self.action_preprocessor(actions))
         return self._finish(raw, self.guard.rewards(reward), terminated, truncated, infos)
 
     def close(self) -> None:
         """Close the batch; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self.env.close()
 
-    def state_dict(self) -> dict[str, Any]:
-        return self._state(self.exact)
+    def _probe(self) -> bool:
+        if any(kind.__module__.startswith(OPAQUE) for kind in type(self.env.unwrapped).__mro__):
+            return False
+        settings = (self.env_fn, 1, self.operations, self.frames_per_step)
+        one, other = NativeEnvManager(*settings), NativeEnvManager(*settings)
+        try:
+            return _alike(one, other)
+        except EnvironmentFault:
+            return False
+        finally:
+            one.close()
+            other.close()
 
-    def _state(self, exact: bool) -> dict[str, Any]:
-        state = {"restart": self.restart.state_dict(), "exact": exact}
-        if exact:
-            state |= {"env": snapshot.capture(self.env), "ended": self._ended.copy()}
-        return state
+    def _capture(self) -> dict[str, Any]:
+        return {"env": snapshot.capture(self.env), "ended": self._ended.copy()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.restart.load_state_dict(state["restart"], exact=state["exact"])
-        self._started = True
-        if state["exact"]:
-            snapshot.restore(self.env, state["env"])
-            self._ended = np.asarray(state["ended"], bool)
-            self.guard.steps = self.restart.steps
+    def _restore(self, state: dict[str, Any]) -> None:
+        snapshot.restore(self.env, state["env"])
+        ended = np.asarray(state["ended"], bool)
+        self._ended = ended if ended.any() else self._none
 
     def _next_step(
         self, raw: Any, reward: Array, terminated: Array, truncated: Array, infos: dict[str, Any]
@@ -130,7 +125,7 @@ class NativeEnvManager:
             valid = ~self._ended
             reward, terminated, truncated = reward * valid, terminated & valid, truncated & valid
         ended = terminated | truncated
-        self._ended = ended if ended.any() else self._none
+        self._ended = ended if np.count_nonzero(ended) else self._none
         observation = self._observe(raw, infos, ended)
         return EnvStep(observation, reward, terminated, truncated, valid, None, infos)
 
@@ -140,7 +135,7 @@ class NativeEnvManager:
         ended = terminated | truncated
         observation = self._observe(raw, infos, self._none)
         final = None
-        if ended.any():
+        if np.count_nonzero(ended):
             told = infos.get("final_info", {})
             final = self._observe(_final(raw, ended, infos, self.guard), told | {"_": ended}, ended)
             infos = infos | {k: v for k, v in told.items() if k.endswith("is_success")}
@@ -151,7 +146,7 @@ class NativeEnvManager:
     ) -> EnvStep:
         ended = terminated | truncated
         observation, final = self._observe(raw, infos, ended), None
-        if ended.any():
+        if np.count_nonzero(ended):
             final = {name: x.copy() for name, x in observation.items()}
             raw, told = self.env.reset(options={"reset_mask": ended})
             fresh = self._observe(raw, told, ~ended)
@@ -165,7 +160,7 @@ class NativeEnvManager:
             observation |= info_masks(infos)
         observation = self.obs_preprocessor_cpu(observation)
         for name in self._masks:
-            empty = ~observation[name].any(-1)
+            empty = ~np.any(observation[name], axis=-1)
             if empty.any():
                 if (empty & ~ended).any():
                     row = int(np.argmax(empty & ~ended))
@@ -184,8 +179,8 @@ def _mode(env: Vector) -> AutoresetMode:
         return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
     except ValueError:
         raise UsageError(
-            f"{type(env).__name__}: metadata['autoreset_mode'] = {mode!r}, so it is not known what a step "
-            f"after an episode's end gives; expected one of {[m.value for m in AutoresetMode]}"
+            f"{type(env).__name__}: metadata['autoreset_mode'] = {mode!r}, so it is not known "
+            f"what follows an episode's end; expected one of {[m.value for m in AutoresetMode]}"
         ) from None
 
 
@@ -218,24 +213,18 @@ def _merged(where: Array, fresh: Array, x: Array) -> Array:
     return np.where(where.reshape(-1, *(1,) * (x.ndim - 1)), fresh, x)
 
 
-def _probe(manager: NativeEnvManager) -> bool:
-    """Whether a snapshot, restored into a fresh batch, continues like the original."""
-    pair = [
-        NativeEnvManager(manager.env_fn, 1, manager.operations, manager.frames_per_step)
-        for _ in range(2)
-    ]
+def _alike(one: NativeEnvManager, other: NativeEnvManager) -> bool:
+    """Whether a snapshot of one batch, restored into the other, continues like the original."""
     rng = np.random.default_rng(0)
-    one, other = pair
-    actions = [exactness.sample(one.spaces, rng, one.num_envs) for _ in range(2 * exactness.STEPS)]
-    try:
-        one.reset(1)
-        for action in actions[: exactness.STEPS]:
-            one.step(action)
-        other.load_state_dict(one._state(exact=True))
-        seen = [[batch.step(a)[:6] for a in actions[exactness.STEPS :]] for batch in pair]
-        return exactness.same([seen[0], one.reset()], [seen[1], other.reset()])
-    except EnvironmentFault:
-        return False
-    finally:
-        one.close()
-        other.close()
+    actions = [sample(one.spaces, rng, one.num_envs) for _ in range(2 * STEPS)]
+    one.reset(1)
+    for action in actions[:STEPS]:
+        one.step(action)
+    one.exact = True
+    other.load_state_dict(one.state_dict())
+    seen = [[_copied(batch.step(a)) for a in actions[STEPS:]] for batch in (one, other)]
+    return same([seen[0], one.reset()], [seen[1], other.reset()])
+
+
+def _copied(step: EnvStep) -> Any:
+    return tree.map(np.copy, list(step[:6]))

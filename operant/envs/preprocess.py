@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -105,7 +106,12 @@ class Hide:
         return gs.Box(self(space.low), self(space.high), dtype=np.dtype(space.dtype).type)
 
     def __call__(self, x: Array) -> Array:
-        return np.delete(x, self.indices, axis=-1)
+        return x[..., _kept(self.indices, x.shape[-1])]
+
+
+@lru_cache
+def _kept(hidden: tuple[int, ...], size: int) -> list[int]:
+    return [i for i in range(size) if i not in hidden]
 
 
 class ObsPreprocessor:
@@ -163,7 +169,8 @@ class ActionPreprocessor:
         self.parts = named(space, "action")
         self.spaces = {name: emitted(part) for name, part in self.parts.items()}
         self.converters = {name: _converter(part) for name, part in self.parts.items()}
-        self._plain = self.converters.get("action") if len(self.parts) == 1 else None
+        alone = not isinstance(space, gs.Dict | gs.Tuple)
+        self._plain = self.converters["action"] if alone else None
 
     def __call__(self, action: Arrays) -> Any:
         if self._plain is not None:
@@ -171,18 +178,26 @@ class ActionPreprocessor:
         parts = {name: convert(action[name]) for name, convert in self.converters.items()}
         return unflatten(self.target, parts, name="action")
 
-    def check(self, action: Arrays, lead: Shape) -> None:
-        """Refuse actions of the wrong shape or outside their spaces."""
-        for name, space in self.spaces.items():
+
+class ActionCheck:
+    """Refuses actions that are missing, of the wrong shape or outside their spaces."""
+
+    def __init__(self, spaces: dict[str, Space]) -> None:
+        self.spaces = spaces
+        self._checks = [(n, _shape(s), partial(_inside, s)) for n, s in spaces.items()]
+
+    def __call__(self, action: Arrays, lead: Shape) -> None:
+        for name, shape, inside in self._checks:
             x = action.get(name)
-            if x is None:
-                raise UsageError(f"action {name!r} is missing; expected {', '.join(self.spaces)}")
-            if x.shape != lead + _shape(space):
-                raise UsageError(
-                    f"action {name!r} has shape {x.shape}; expected {lead + _shape(space)}"
-                )
-            if not _inside(x, space):
-                raise UsageError(f"action {name!r} = {x}: expected finite values in {space}")
+            if x is None or x.shape != lead + shape or not inside(x):
+                raise self._refusal(name, x, lead + shape)
+
+    def _refusal(self, name: str, x: Array | None, shape: Shape) -> UsageError:
+        if x is None:
+            return UsageError(f"action {name!r} is missing; expected {', '.join(self.spaces)}")
+        if x.shape != shape:
+            return UsageError(f"action {name!r} has shape {x.shape}; expected {shape}")
+        return UsageError(f"action {name!r} = {x}: expected finite values in {self.spaces[name]}")
 
 
 def emitted(space: Space) -> Space:
@@ -241,12 +256,13 @@ def _converter(space: Space) -> Any:
     return _Rescale(space) if isinstance(space, gs.Box) else _as_is
 
 
-def _inside(x: Array, space: Space) -> bool:
+def _inside(space: Space, x: Array) -> bool:
     if x.dtype.kind == "f":
         return isinstance(space, gs.Box) and finite(x)
     if isinstance(space, gs.Discrete):
         # Seen as unsigned, a negative number is a huge one: one pass checks both bounds.
-        return bool(np.maximum.reduce(x.astype(np.int64, copy=False).view(np.uint64), axis=None) < space.n)
+        unsigned = x.astype(np.int64, copy=False).view(np.uint64)
+        return bool(np.maximum.reduce(unsigned, axis=None) < int(space.n))
     if isinstance(space, gs.MultiDiscrete):
         return bool((x >= 0).all() and (x < space.nvec).all())
     return isinstance(space, gs.Box) or bool(((x == 0) | (x == 1)).all())

@@ -3,91 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from operant.core.errors import EnvironmentFault
 from operant.core.experience import Arrays, EnvStep
 from operant.core.tree import Array
-from operant.envs import exactness
 from operant.envs.environment import Environment
+from operant.envs.exactness import Resumable, probe
+from operant.envs.preprocess import ActionCheck
 from operant.envs.slots import Board, EnvFn, Slots, board
 
 
-class SimpleEnvManager:
+class SimpleEnvManager(Resumable):
     """B environments as one, in this process; each is reset at once when its episode ends."""
 
     obs_preprocessor_gpu = None
 
     def __init__(self, env_fns: Sequence[EnvFn], seed: int = 0) -> None:
-        self.env_fns, self.seed = list(env_fns), seed
+        super().__init__(seed)
+        self.env_fns = list(env_fns)
         envs = [make() for make in env_fns]
         self.num_envs = len(envs)
         self.spaces, self.frames_per_step = envs[0].spaces, envs[0].frames_per_step
         self.env_cls = type(envs[0])
+        self._check = ActionCheck(self.spaces.action)
         self.board = board(self.spaces, self.num_envs)
         self.slots = Slots(envs, self.board)
         self.valid = np.ones(self.num_envs, bool)
-        self.restart = exactness.Restart(seed)
-        self._closed = self._started = False
 
     @property
     def envs(self) -> list[Environment]:
         """The environments themselves, for instance to render one."""
         return self.slots.envs
 
-    @cached_property
-    def exact(self) -> bool:
-        """Whether `state_dict` is enough to go on bit for bit; tried out on two other copies."""
-        return exactness.probe(self.env_fns[0])
-
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere; environment i is seeded with `seed + i`."""
-        self._check_open()
-        seed = self.restart.seed_for(seed, first=not self._started)
+        seed = self._seed_for(seed)
         self.board.seed[:] = -1 if seed is None else seed + np.arange(self.num_envs)
         self.slots.reset()
-        self._started = True
         return self.board.observation
 
     def step(self, actions: Arrays) -> EnvStep:
         """One action in every environment."""
-        self._check_open()
-        if not self._started:
-            raise EnvironmentFault("step before reset; call reset first")
-        if self.restart.due:
+        self._check_started()
+        if self.lost:
             return lost_step(self.board.observation, self.reset)
-        self.envs[0].action_preprocessor.check(actions, (self.num_envs,))
+        self._check(actions, (self.num_envs,))
         for name, x in actions.items():
             self.board.action[name][:] = x
-        self.restart.steps += 1
+        self.steps += 1
         self.slots.step()
         return answer(self.board, self.valid)
 
     def close(self) -> None:
         """Close every environment; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self.slots.close()
 
-    def state_dict(self) -> dict[str, Any]:
-        state = {"restart": self.restart.state_dict(), "exact": self.exact}
-        if self.exact:
-            state["envs"] = [env.snapshot() for env in self.envs]
-        return state
+    def _probe(self) -> bool:
+        return probe(self.env_fns[0])
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.restart.load_state_dict(state["restart"], exact=state["exact"])
-        self._started = True
-        if state["exact"]:
-            for env, saved in zip(self.envs, state["envs"], strict=True):
-                env.restore(saved)
+    def _capture(self) -> dict[str, Any]:
+        return {"envs": [env.snapshot() for env in self.envs]}
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise EnvironmentFault("the environments are closed; make a new manager")
+    def _restore(self, state: dict[str, Any]) -> None:
+        for env, saved in zip(self.envs, state["envs"], strict=True):
+            env.restore(saved)
 
 
 def answer(board: Board, valid: Array) -> EnvStep:

@@ -32,9 +32,11 @@ class Board(NamedTuple):
 
     def rows(self, start: int, stop: int) -> Board:
         """Some rows of every array, the same bytes."""
-        return Board(
-            *({k: v[start:stop] for k, v in x.items()} if isinstance(x, dict) else x[start:stop] for x in self)
+        cut: Any = (
+            {k: v[start:stop] for k, v in x.items()} if isinstance(x, dict) else x[start:stop]
+            for x in self
         )
+        return Board(*cut)
 
 
 def board(spaces: Spaces, num_envs: int, allocate: Allocate = np.zeros) -> Board:

@@ -7,6 +7,7 @@ draw on, functions) it leaves out: whether the rest is enough is for `exactness`
 from __future__ import annotations
 
 from collections import deque
+from importlib import import_module
 from typing import Any
 
 import gymnasium
@@ -118,11 +119,10 @@ def _write_dict(state: dict[str, Any], old: Any) -> dict[Any, Any]:
 
 
 def _write_generator(state: dict[str, Any], old: Any) -> np.random.Generator:
-    if not isinstance(old, np.random.Generator):
-        bits = getattr(np.random, state["state"]["bit_generator"])
-        old = np.random.Generator(bits())
-    old.bit_generator.state = state["state"]
-    return old
+    bits = getattr(np.random, state["state"]["bit_generator"])
+    found = old if isinstance(old, np.random.Generator) else np.random.Generator(bits())
+    found.bit_generator.state = state["state"]
+    return found
 
 
 def _write_random_state(state: dict[str, Any], old: Any) -> np.random.RandomState:
@@ -132,9 +132,7 @@ def _write_random_state(state: dict[str, Any], old: Any) -> np.random.RandomStat
 
 
 def _write_ale(state: dict[str, Any], old: Any) -> Any:
-    import ale_py
-
-    old.restoreState(ale_py.ALEState(np.asarray(state["state"]).tobytes()))
+    old.restoreState(import_module("ale_py").ALEState(np.asarray(state["state"]).tobytes()))
     return old
 
 
@@ -157,7 +155,7 @@ def _arrays(data: Any) -> dict[str, Any]:
 WRITERS = {
     "scalar": lambda state, old: np.asarray(state["value"])[()],
     "tuple": lambda state, old: tuple(_write_parts(state, old)),
-    "list": lambda state, old: _write_parts(state, old),
+    "list": _write_parts,
     "deque": lambda state, old: deque(_write_parts(state, old), state["limit"]),
     "dict": _write_dict,
     "generator": _write_generator,

@@ -103,7 +103,8 @@ def _source(config: NetworkConfig, space: Space, sizes: tuple[int, ...]) -> SubM
         own = 128 if small else 512
         source: SubModule = (SmallCNN if small else NatureCNN)(shape, config.image_size or own)
     elif sizes:
-        source = Chain(identity(shape), MLP(convert_shape(shape, 1), sizes, config.activation))
+        layers = MLP(convert_shape(shape, 1), sizes, config.activation)
+        source = layers if len(shape) == 1 else Chain(identity(shape), layers)
     else:
         source = identity(shape)
     if isinstance(space, gs.Box) and space.dtype == np.uint8:

@@ -47,9 +47,9 @@ class CustomNetwork(nn.Module):
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""
-        device = next((p.device for p in self.parameters()), None)
+        like = next(self.parameters(), torch.empty(0))
         return HiddenState(
-            {n: torch.zeros(batch_size, *shape, device=device) for n, shape in self.state.items()}
+            {name: like.new_zeros(batch_size, *shape) for name, shape in self.state.items()}
         )
 
     def observe(self, observation: Tensors, valid: Tensor | None = None) -> None:

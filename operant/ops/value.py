@@ -78,12 +78,12 @@ def _chosen(q: Tensor, action: Tensor, choices: Sequence[int]) -> Tensor:
 
 def _centred(advantage: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
     x = discrete.spread(advantage, choices)
-    allowed = discrete.allowed_rows(mask, choices, x.device)
-    if allowed is None:
+    forbidden = discrete.forbidden_rows(mask, choices, x.device)
+    if forbidden is None:
         mean = x.mean(-1, keepdim=True)
     else:
-        total = torch.where(allowed, x, 0).sum(-1, keepdim=True)
-        mean = total / allowed.sum(-1, keepdim=True)
+        total = x.masked_fill(forbidden, 0).sum(-1, keepdim=True)
+        mean = total / (~forbidden).sum(-1, keepdim=True)
     return discrete.flatten(x - mean, choices)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def build(config: RunConfig) -> LocalWorker:
     torch.set_num_threads(config.threads)
     manager = make_manager(config.env, seed_for(config.seed, "env"))
     try:
-        agent = build_agent(config, manager.spaces, manager.num_envs)
+        agent = build_agent(config, manager.spaces)
         sampler = SerialSampler(
             manager,
             agent,
@@ -43,7 +43,7 @@ def build(config: RunConfig) -> LocalWorker:
     return LocalWorker(Explorer(sampler), agent.memory, agent)
 
 
-def build_agent(config: RunConfig, spaces: Spaces, num_envs: int) -> Agent:
+def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
     """The agent of a run, with networks for these spaces."""
     generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
 
@@ -53,7 +53,8 @@ def build_agent(config: RunConfig, spaces: Spaces, num_envs: int) -> Agent:
         ).to(config.device)
 
     cls, _ = AGENTS[config.algorithm]
-    return cls.create(make, spaces, config.agent, num_envs, seed_for(config.seed, "agent"))  # type: ignore[arg-type]  # each class takes its own config
+    agent: Agent = cls.create(make, spaces, config.agent, seed_for(config.seed, "agent"))
+    return agent
 
 
 def evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
@@ -81,13 +82,5 @@ def resolve(config: RunConfig, spaces: Spaces) -> dict[str, Any]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Two threads cost a small network more than they save.
     threads = config.threads or (cores or 1 if images else 1)
-    return {"device": device, "threads": threads, "eval": _eval(config)}
-
-
-def _eval(config: RunConfig) -> Any:
-    from dataclasses import replace
-
-    return replace(config.eval, every=config.eval.every or max(1, config.steps // 10))
-
-
-__all__ = ["build", "build_agent", "evaluation", "partial", "resolve", "seed_for"]
+    every = config.eval.every or max(1, config.steps // 10)
+    return {"device": device, "threads": threads, "eval": replace(config.eval, every=every)}

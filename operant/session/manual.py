@@ -10,7 +10,6 @@ import shutil
 import textwrap
 import tokenize
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from operant.core.config import Config, Range
@@ -71,8 +70,7 @@ def describe(
     if examples:
         console.print(Text("Examples", style="bold"))
         console.print(_examples(examples), "")
-    for section, group in groupby(leaves(cls, base), key=lambda leaf: leaf.section):
-        found = list(group)
+    for section, found in _sections(cls, base).items():
         title = Text(section or "run", style="bold cyan").append(
             f"  {_about(found[0].owner)}", style="not bold default"
         )
@@ -81,6 +79,13 @@ def describe(
     output = console.file
     assert isinstance(output, io.StringIO)
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines()).rstrip() + "\n"
+
+
+def _sections(cls: type[Config], base: Config | None) -> dict[str, list[Leaf]]:
+    found: dict[str, list[Leaf]] = {}
+    for leaf in leaves(cls, base):
+        found.setdefault(leaf.section, []).append(leaf)
+    return found
 
 
 def comments(cls: type) -> dict[str, str]:
@@ -163,8 +168,12 @@ def _shown(value: Any) -> str:
 
 
 def _about(cls: type[Config]) -> str:
-    doc = inspect.getdoc(cls) or ""
-    return "" if doc.startswith(f"{cls.__name__}(") else doc.split("\n")[0]  # not written by hand
+    """The first line of the docstring, not the signature that a dataclass without one gets."""
+    for owner in cls.__mro__:
+        doc = inspect.cleandoc(vars(owner).get("__doc__") or "")
+        if doc and not doc.startswith(f"{owner.__name__}("):
+            return doc.split("\n", maxsplit=1)[0]
+    return ""
 
 
 def _table(group: Sequence[Row]) -> Table:

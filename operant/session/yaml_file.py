@@ -125,7 +125,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
 
 def dump_yaml(tree: dict[str, Any]) -> str:
     """Text from which `load_yaml` reads the same tree."""
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, width=100)
 
 
 def _one_line(text: str) -> str:

@@ -105,8 +105,8 @@ def test_several_parts_are_the_sum_of_each(choices: tuple[int, ...], masked: boo
     action = many.sample(p, given, Generator())
     log_prob, entropy, kl = torch.zeros(3, 2, 4)
     masks = parts_of(given, choices) if given is not None else (None,) * 3
-    places = zip(parts_of(p, choices), parts_of(q, choices), masks, action.unbind(-1), strict=True)
-    for x, y, m, a in places:
+    logits = zip(parts_of(p, choices), parts_of(q, choices), strict=True)
+    for (x, y), m, a in zip(logits, masks, action.unbind(-1), strict=True):
         one = Categorical(x.shape[-1])
         log_prob += one.log_prob(x, a, m)
         entropy += one.entropy(x, m)

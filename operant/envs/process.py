@@ -1,0 +1,182 @@
+"""The parent's side of one process of environments: start it, hear that it died, let it go."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import types
+from collections.abc import Iterator, Sequence
+from multiprocessing.reduction import send_handle
+from typing import Any
+
+from operant.core.errors import EnvironmentFault, UsageError
+from operant.envs import worker
+from operant.envs.slots import EnvFn
+
+FORKSERVER = multiprocessing.get_context("forkserver")
+START_LIMIT = 300.0  # seconds to build the environments
+CLOSE_LIMIT = 5.0  # seconds to close them
+Words = tuple[str, str]  # how a process ended, and its traceback
+PRELOAD = ["operant.envs.worker", "operant.envs.gym"]
+
+
+class WorkerProcess:
+    """One process and the rows `start` to `stop` of the board, which it fills."""
+
+    def __init__(self, env_fns: Sequence[EnvFn], start: int) -> None:
+        self.start, self.stop = start, start + len(env_fns)
+        self.payload = _pickled(list(env_fns))
+        self.restarts: list[float] = []  # when it was replaced
+        self.launch()
+
+    def launch(self) -> None:
+        """Start the process; `meet` waits for its environments."""
+        FORKSERVER.set_forkserver_preload(PRELOAD)
+        self.talk, theirs = FORKSERVER.Pipe()
+        self.trace, traced = FORKSERVER.Pipe(duplex=False)
+        arguments = (theirs, traced, self.payload)
+        name = f"environments {self.start}-{self.stop - 1}"
+        self.process = FORKSERVER.Process(
+            target=worker.serve, args=arguments, name=name, daemon=True
+        )
+        with _main_module(hidden=b"__main__" not in self.payload):
+            self.process.start()
+        theirs.close()  # so that the end of the process is the end of the file
+        traced.close()
+        self.fd = self.talk.fileno()
+
+    def meet(self) -> Any:
+        """What the process says of its environments, once it has built them."""
+        if not self.talk.poll(START_LIMIT):
+            raise self.fault(f"hung for {START_LIMIT:g} s in building them", self.last_words())
+        try:
+            told = self.talk.recv()
+        except (EOFError, OSError):
+            raise self.fault("died in building them", self.last_words()) from None
+        if isinstance(told[0], str):
+            raise self.error(told)
+        return told
+
+    def attach(self, num_envs: int, memory: int) -> None:
+        """Hand over the shared memory."""
+        self.talk.send((num_envs, self.start, self.stop))
+        send_handle(self.talk, memory, self.process.pid)
+
+    def ask(self, command: bytes) -> bool:
+        """Whether the process could still be told."""
+        try:
+            return os.write(self.fd, command) == 1
+        except OSError:
+            return False
+
+    def answered(self) -> bytes:
+        """The byte it answered with; nothing if it is gone."""
+        try:
+            return os.read(self.fd, 1)
+        except OSError:
+            return b""
+
+    def told_error(self) -> Exception:
+        """The error that the process just announced."""
+        return self.error(self.talk.recv())
+
+    def error(self, told: tuple[str, str, str]) -> Exception:
+        """An error of the process, with its traceback as a note."""
+        kind, sentence, trace = told
+        if kind == "UsageError":
+            return UsageError(sentence)
+        found = self.fault(sentence if kind == "EnvironmentFault" else f"{kind}: {sentence}")
+        found.add_note(trace)
+        return found
+
+    def fault(self, what: str, words: Words = ("", "")) -> EnvironmentFault:
+        """An error that names the environments of this process."""
+        which = f"{self.start}" if self.stop - self.start == 1 else f"{self.start}-{self.stop - 1}"
+        found = EnvironmentFault(f"worker of environments {which}: {what}{words[0]}")
+        if words[1]:
+            found.add_note(words[1])
+        return found
+
+    def last_words(self) -> Words:
+        """How the process ended, or where it stands."""
+        self.process.join(0.2)
+        if self.process.exitcode is None and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGUSR1)  # it answers with a traceback
+            self.trace.poll(0.5)
+        where = ""
+        with contextlib.suppress(OSError, EOFError):
+            if self.trace.poll(0):
+                where = os.read(self.trace.fileno(), 1 << 16).decode(errors="replace")
+        return _ending(self.process.exitcode), where.strip()
+
+    def let_go(self) -> None:
+        """Kill what is left of the process and close the pipes."""
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join(CLOSE_LIMIT)
+        self.talk.close()
+        self.trace.close()
+
+
+def shut_down(workers: Sequence[WorkerProcess]) -> None:
+    """Ask every process to close, wait a little for all of them, and kill the rest."""
+    for one in workers:
+        if not one.talk.closed:
+            one.ask(worker.CLOSE)
+    waiting = {one.process.sentinel for one in workers if not one.talk.closed}
+    deadline = CLOSE_LIMIT
+    while waiting and deadline > 0:
+        done = multiprocessing.connection.wait(list(waiting), deadline)
+        if not done:
+            break
+        waiting -= set(done)
+    for one in workers:
+        if not one.talk.closed:
+            one.let_go()
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return ""
+    if code >= 0:
+        return f" (exit code {code})"
+    hint = ", perhaps for want of memory" if -code == signal.SIGKILL else ""
+    return f" (killed by {signal.Signals(-code).name}{hint})"
+
+
+def _pickled(env_fns: list[EnvFn]) -> bytes:
+    try:
+        return pickle.dumps(env_fns)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"env_fns cannot be sent to a worker process ({error}); expected functions or classes "
+            f"that a module defines, or functools.partial of such; use manager = 'simple' otherwise"
+        ) from None
+
+
+@contextlib.contextmanager
+def _main_module(hidden: bool) -> Iterator[None]:
+    """Spare the worker the program's main module, which it would import, and torch with it."""
+    main = sys.modules["__main__"]
+    if hidden:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def anonymous_memory(size: int) -> int:
+    """A file descriptor of shared memory that has no name and so cannot be left behind."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("operant")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, size)
+    return fd

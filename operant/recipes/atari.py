@@ -1,0 +1,44 @@
+"""Atari through the Arcade Learning Environment, preprocessed as in the papers."""
+
+from operant.recipes.recipe import Recipe
+
+RECIPES = (
+    Recipe(
+        name="ppo-atari",
+        algorithm="ppo",
+        pattern="ALE/*",
+        about="the settings of the PPO paper (arXiv:1707.06347, table 5)",
+        settings={
+            "steps": 10_000_000,
+            "log_every": 10_000,
+            "env": {"num_envs": 8, "reward_clip": 1.0},
+            "agent": {
+                "length": 128,
+                "minibatch": 256,
+                "epochs": 4,
+                "lr": "linear(2.5e-4, 0, 10_000_000)",
+                "clip": 0.1,
+                "entropy_coef": 0.01,
+            },
+        },
+    ),
+    Recipe(
+        name="dqn-atari",
+        algorithm="dqn",
+        pattern="ALE/*",
+        about="the settings of the Nature paper, with Adam and a smaller replay",
+        settings={
+            "steps": 10_000_000,
+            "log_every": 10_000,
+            "env": {"num_envs": 1, "reward_clip": 1.0},
+            "network": {"init": "default"},
+            "agent": {
+                "lr": 1e-4,
+                "epsilon": "linear(1, 0.05, 1_000_000)",
+                "replay_size": 100_000,
+                "learning_starts": 20_000,
+                "target_every": 2_500,
+            },
+        },
+    ),
+)

@@ -1,0 +1,57 @@
+"""CartPole-v1: solved at a mean return of 475."""
+
+from operant.recipes.recipe import Recipe
+
+RECIPES = (
+    Recipe(
+        name="ppo-cartpole",
+        algorithm="ppo",
+        pattern="CartPole-v1",
+        about="475 within 100k steps",
+        settings={
+            "steps": 100_000,
+            "env": {"num_envs": 8},
+            "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},
+            "agent": {
+                "length": 32,
+                "minibatch": 256,
+                "epochs": 20,
+                "lr": "linear(1e-3, 0, 100_000)",
+                "gamma": 0.98,
+                "lam": 0.8,
+            },
+        },
+    ),
+    Recipe(
+        name="a2c-cartpole",
+        algorithm="a2c",
+        pattern="CartPole-v1",
+        about="475 within 300k steps",
+        settings={
+            "steps": 300_000,
+            "env": {"num_envs": 8},
+            "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},
+            "agent": {"length": 8, "lr": "linear(1e-3, 0, 300_000)", "gamma": 0.98},
+        },
+    ),
+    Recipe(
+        name="dqn-cartpole",
+        algorithm="dqn",
+        pattern="CartPole-v1",
+        about="475 within 80k steps",
+        settings={
+            "steps": 80_000,
+            "env": {"num_envs": 4},
+            "network": {"hidden": [256, 256], "activation": "relu", "init": "default"},
+            "agent": {
+                "length": 16,
+                "lr": "linear(1e-3, 1e-5, 80_000)",
+                "batch_size": 64,
+                "updates_per_step": 0.25,
+                "target_every": 200,
+                "epsilon": "linear(1, 0.04, 12_000)",
+                "replay_size": 100_000,
+            },
+        },
+    ),
+)

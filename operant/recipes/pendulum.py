@@ -1,0 +1,18 @@
+"""Pendulum-v1: about -150 is as good as it gets, random play makes about -1,200."""
+
+from operant.recipes.recipe import Recipe
+
+RECIPES = (
+    Recipe(
+        name="sac-pendulum",
+        algorithm="sac",
+        pattern="Pendulum-v1",
+        about="-200 within 20k steps",
+        settings={
+            "steps": 20_000,
+            "env": {"num_envs": 1},
+            "network": {"hidden": [64, 64], "activation": "relu", "init": "default"},
+            "agent": {"lr": 1e-3, "replay_size": 20_000, "learning_starts": 500},
+        },
+    ),
+)

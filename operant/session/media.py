@@ -1,0 +1,87 @@
+"""Videos of what an agent saw, written frame by frame."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from operant.core.errors import UsageError
+
+Frame = np.ndarray[Any, np.dtype[np.uint8]]
+SUFFIXES = (".gif", ".mp4")
+FASTEST_GIF = 50
+
+
+def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
+    """Write `frames`, each `[height, width, 3]` of bytes, to a .gif or .mp4."""
+    if path.suffix.lower() not in SUFFIXES:
+        kinds = " or ".join(SUFFIXES)
+        raise UsageError(f"{path}: a video's name must end in {kinds}, not {path.suffix!r}")
+    if not fps > 0:
+        raise UsageError(f"fps = {fps!r}: expected a number above 0")
+    checked = _checked(path, frames)
+    first = next(checked, None)
+    if first is None:
+        raise UsageError(f"{path}: there are no frames to write")
+    # Beside, then renamed: a video that is cut short is never taken for a whole one.
+    partial = path.with_name(f".partial-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
+        write(partial, itertools.chain([first], checked), fps)
+        os.replace(partial, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _checked(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
+    shape: tuple[int, ...] | None = None
+    for i, frame in enumerate(frames):
+        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            seen = f"{frame.dtype} {frame.shape}"
+            raise UsageError(f"{path}: frame {i} is {seen}; expected uint8 (height, width, 3)")
+        shape = shape or frame.shape
+        if frame.shape != shape:
+            raise UsageError(f"{path}: frame {i} is {frame.shape}, those before it {shape}")
+        yield frame
+
+
+def _write_gif(path: Path, frames: Iterable[Frame], fps: float) -> None:
+    from PIL import Image  # noqa: PLC0415  # most runs write no video
+
+    # Viewers slow down what is faster than fifty frames a second: leave frames out instead.
+    stride = math.ceil(fps / FASTEST_GIF)
+    stills = (Image.fromarray(frame) for frame in itertools.islice(frames, 0, None, stride))
+    milliseconds = round(100 * stride / fps) * 10  # the format counts hundredths
+    first = next(stills)
+    first.save(path, save_all=True, append_images=stills, duration=milliseconds, loop=0)
+
+
+def _write_mp4(path: Path, frames: Iterable[Frame], fps: float) -> None:
+    import imageio_ffmpeg  # noqa: PLC0415
+
+    writer = None
+    try:
+        for frame in map(_even, frames):
+            if writer is None:
+                size = (frame.shape[1], frame.shape[0])
+                writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=1)
+                writer.send(None)  # starts the encoder
+            writer.send(np.ascontiguousarray(frame))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _even(frame: Frame) -> Frame:
+    """Repeat the last row and column where a side is odd: the codec halves both for colour."""
+    height, width = frame.shape[:2]
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -1,0 +1,125 @@
+"""A live view of training: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+LIVE_SECONDS = 0.25
+PLAIN_SECONDS = 5.0
+MEMORY = 0.3  # share of the newest measurement in the speed that is shown
+
+
+class ProgressView:
+    """Shows how far a run is; `update` costs a clock reading when there is nothing new to draw."""
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        start: int = 0,
+        frames_per_step: int = 1,
+        quiet: bool = False,
+        console: Console | None = None,
+    ) -> None:
+        from rich.console import Console  # noqa: PLC0415  # `operant --help` need not wait for it
+        from rich.live import Live  # noqa: PLC0415
+
+        self.total, self.frames_per_step, self.quiet = total, frames_per_step, quiet
+        self.console = console or Console(highlight=False)
+        self.interval = LIVE_SECONDS if self.console.is_terminal else PLAIN_SECONDS
+        self.latest: dict[str, float] = {}
+        self._seen = (time.monotonic(), start)
+        self._speed = 0.0
+        live = self.console.is_terminal and not quiet
+        # Without its own thread: drawing happens in `update`, never beside the training loop.
+        drawing = _drawing(start, total, "-:--", [])
+        self._live = Live(drawing, console=self.console, auto_refresh=False) if live else None
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, step: int, metrics: Mapping[str, float] | None = None) -> None:
+        """Take in where the run is and what it measured; draws at most four times a second."""
+        if self.quiet:
+            return
+        self.latest.update(metrics or {})
+        now = time.monotonic()
+        then, before = self._seen
+        if now - then < self.interval and step < self.total:
+            return
+        if now - then >= self.interval or not self._speed:  # too short a time measures noise
+            self._measure(max(now - then, 1e-9), step - before)
+            self._seen = (now, step)
+        self._show(step)
+
+    def note(self, text: str) -> None:
+        """Print a line that stays, above the bar."""
+        if not self.quiet:
+            self.console.print(text, markup=False, soft_wrap=True)
+
+    def line(self, step: int) -> str:
+        """The state of the run in words."""
+        steps = f"{step:,} / {self.total:,} steps"
+        left = f"{clock((self.total - step) / self._speed)} left" if self._speed else ""
+        return " · ".join(part for part in (steps, *self._facts(), left) if part)
+
+    def _measure(self, seconds: float, steps: int) -> None:
+        newest = steps / seconds
+        self._speed = newest if not self._speed else self._speed + MEMORY * (newest - self._speed)
+
+    def _show(self, step: int) -> None:
+        if self._live is None:
+            self.console.print(self.line(step), markup=False, soft_wrap=True)
+        else:
+            left = clock((self.total - step) / self._speed) if self._speed else "-:--"
+            self._live.update(_drawing(step, self.total, left, self._facts()), refresh=True)
+
+    def _facts(self) -> list[str]:
+        found = []
+        for name, key in (("return", "rollout/ep_rew_mean"), ("eval", "eval/mean_reward")):
+            if key in self.latest:
+                found.append(f"{name} {self.latest[key]:.1f}")
+        found.append(f"{self._speed:,.0f} steps/s")
+        if self.frames_per_step > 1:
+            found.append(f"{self._speed * self.frames_per_step:,.0f} frames/s")
+        return found
+
+
+def clock(seconds: float) -> str:
+    """Seconds as `m:ss` or `h:mm:ss`."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _drawing(step: int, total: int, left: str, facts: list[str]) -> RenderableType:
+    from rich.console import Group  # noqa: PLC0415
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    row = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    row.add_column(ratio=1)
+    for _ in range(3):
+        row.add_column(no_wrap=True)
+    share = f"{100 * step / total:.0f} %"
+    row.add_row(ProgressBar(total, step), share, f"{step:,} / {total:,} steps", f"{left} left")
+    return Group(row, Text(" · ".join(facts), style="cyan"))

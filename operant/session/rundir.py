@@ -1,0 +1,142 @@
+"""Run directories: made once, locked while a process writes, found again by name.
+
+A run holds `config.yaml`, `run.json` (where it came from), `metrics.jsonl`, `timing.jsonl`,
+`tensorboard/`, `checkpoints/`, `videos/`, `run.lock`, and `done.json` once it is finished.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from operant import __version__
+from operant.core.errors import UsageError, suggest
+
+CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"
+LIBRARIES = ("torch", "numpy", "gymnasium")
+
+
+def create_run(root: Path, name: str) -> Path:
+    """A new directory `<name>-<timestamp>` under `root`, proven to be writable."""
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{root}: is a file; expected a directory for runs")
+    stem = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    count = 1
+    while True:
+        run = root / (stem if count == 1 else f"{stem}-{count}")
+        try:
+            run.mkdir(parents=True)
+            _probe(run)
+            return run
+        except FileExistsError:
+            count += 1
+        except OSError as error:
+            raise UsageError(
+                f"{run}: cannot be written: {error.strerror}; choose another directory for runs"
+            ) from None
+
+
+@contextmanager
+def lock(run: Path) -> Iterator[None]:
+    """Hold the run for this process; a second one is refused with the number of the first.
+
+    The kernel drops the lock with the process, however it ends.
+    """
+    try:
+        file = (run / LOCK).open("a+")
+    except OSError as error:
+        raise UsageError(f"{run}: cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise UsageError(
+                f"{run}: is in use by process {holder}; wait for it to end, or stop it"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def provenance(
+    argv: Sequence[str], *, agent: str = "", env: str = "", seed: int | None = None
+) -> dict[str, Any]:
+    """Where a run came from: enough, with its configuration, to run it again."""
+    return {
+        "command": list(argv),
+        "agent": agent,
+        "env": env,
+        "seed": seed,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "operant": __version__,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in LIBRARIES},
+        "platform": platform.platform(),
+        "git": _git(Path.cwd()),
+    }
+
+
+def find_run(path: str | Path | None, root: Path, unfinished_only: bool = False) -> Path:
+    """The run at `path`, or of that name under `root`; with None, the newest one."""
+    if path is not None:
+        return _named_run(Path(path), root)
+    runs = [r for r in _runs(root) if not (unfinished_only and (r / DONE).exists())]
+    if not runs:
+        kind = "unfinished run" if unfinished_only else "run"
+        raise UsageError(f"{root}: holds no {kind}; name one, or begin with `operant train`")
+    return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a run began here: its configuration is the first thing that is written."""
+    return (path / CONFIG).is_file()
+
+
+def _named_run(path: Path, root: Path) -> Path:
+    for candidate in (path, root / path):
+        if is_run(candidate):
+            return candidate
+    if path.exists():
+        raise UsageError(f"{path}: is not a run; expected a directory with {CONFIG}")
+    runs = [run.name for run in _runs(root)]
+    raise UsageError(f"{path}: no such run{suggest(path.name, runs)}")
+
+
+def _runs(root: Path) -> list[Path]:
+    return [path for path in root.iterdir() if is_run(path)] if root.is_dir() else []
+
+
+def _probe(run: Path) -> None:
+    probe = run / ".probe"
+    probe.write_bytes(b"0")
+    probe.unlink()
+
+
+def _git(directory: Path) -> dict[str, Any] | None:
+    """The commit checked out here and whether files differ from it; None outside a repository."""
+    try:
+        answers = [
+            subprocess.run(
+                ["git", "-C", str(directory), *command],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=5,
+            ).stdout.strip()
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": answers[0], "dirty": bool(answers[1])}

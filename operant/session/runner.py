@@ -1,0 +1,166 @@
+"""Drives a container through epochs of training and testing, and writes down what happened."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+
+from operant.core.experience import Metrics, TrajInfo
+from operant.core.state import restore, state_of
+from operant.samplers.explorer import Explorer
+from operant.session.build import build
+from operant.session.log import MetricLog
+from operant.session.progress import ProgressView
+from operant.session.session import Session, warn
+
+WINDOW = 100  # episodes behind `rollout/ep_rew_mean`
+STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested")
+
+
+class Runner:
+    """Trains a run from where it stands to its last step.
+
+    `explorer`, `memory` and `agents` are the parts by name. `stopped` holds the signal that ended
+    training early, if one did.
+    """
+
+    def __init__(self, session: Session, quiet: bool = False) -> None:
+        self.session, self.config, self.quiet = session, session.config, quiet
+        self.container = build(self.config)
+        self.explorer = {
+            "train": self.container.explorer,
+            "test": Explorer(self.container.sampler, "test"),
+        }
+        self.memory = self.container.memory
+        self.agents = {self.config.algorithm: self.container.agent}
+        self.step = self.iterations = 0
+        self.next_log, self.next_test = self.config.log_every, self.config.eval.every
+        self.window: list[list[float]] = []  # reward, length and success of the last episodes
+        self.tested: Metrics = {}  # the last evaluation
+        self.stopped: int | None = None
+        saved = session.load()
+        if saved is not None:
+            restore(self, saved.state, *STATE)
+        self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
+        self.saved_at = time.monotonic()
+
+    def train(self) -> Self:
+        """Train to the last step, or until a signal asks to stop; either way nothing is lost."""
+        total = self.config.steps
+        frames = self.container.env.frames_per_step
+        progress = ProgressView(total, start=self.step, frames_per_step=frames, quiet=self.quiet)
+        with self.signals(), progress:
+            if self.step == 0:
+                self.save()
+            while self.step < total and self.stopped is None:
+                self.epoch(progress)
+            self.save()
+        if self.stopped is None:
+            self.session.finish({"step": self.step, **self.tested})
+        return self
+
+    def epoch(self, progress: ProgressView) -> None:
+        """Train up to the next line of the log, write it, and test and save when due."""
+        begin, count = time.perf_counter(), self.step
+        target = min(self.next_log, self.config.steps)
+        self.container.run(target - self.step, initial_step=self.step)
+        self.step = self.container.local_step_count
+        seconds = time.perf_counter() - begin
+        if self.step >= target:
+            metrics = self.report(self.step - count, seconds)
+            self.next_log = (self.step // self.config.log_every + 1) * self.config.log_every
+            if self.step >= min(self.next_test, self.config.steps):
+                metrics |= self.test()
+            self.log.write(self.step, metrics)
+            progress.update(self.step, metrics)
+        if time.monotonic() - self.saved_at > self.config.checkpoint.seconds:
+            self.save()
+
+    def report(self, steps: int, seconds: float) -> Metrics:
+        """Metrics of the epoch, under the names that Stable-Baselines3 made common."""
+        episodes, learned = self.container.drain()
+        self.iterations += 1
+        self.window += [[e.reward, e.length, float(e.success or 0)] for e in episodes]
+        self.window = self.window[-WINDOW:]
+        metrics: Metrics = {}
+        if self.window:
+            rewards, lengths, _ = np.mean(self.window, axis=0).tolist()
+            metrics |= {"rollout/ep_rew_mean": rewards, "rollout/ep_len_mean": lengths}
+        if any(e.success is not None for e in episodes):
+            metrics["rollout/success_rate"] = float(np.mean(self.window, axis=0)[2])
+        if "exploration_rate" in learned:
+            metrics["rollout/exploration_rate"] = learned.pop("exploration_rate")
+        metrics |= {f"train/{name}": value for name, value in learned.items()}
+        metrics |= {"time/total_timesteps": self.step, "time/iterations": self.iterations}
+        return metrics | self.timing(steps, seconds)
+
+    def timing(self, steps: int, seconds: float) -> Metrics:
+        """Agent steps and simulator frames a second, and the share of time of each activity."""
+        spent = self.container.drain_seconds()
+        shares = {f"time/share_{name}": value / seconds for name, value in spent.items()}
+        fps = steps / seconds
+        frames = fps * self.container.env.frames_per_step
+        return {"time/fps": fps, "time/frames_per_second": frames, **shares}
+
+    def test(self) -> Metrics:
+        """Play whole episodes without exploring."""
+        episodes = self.explorer["test"].play()
+        self.next_test = (self.step // self.config.eval.every + 1) * self.config.eval.every
+        self.tested = summary(episodes)
+        return self.tested
+
+    def save(self) -> None:
+        """Write a checkpoint of everything."""
+        self.session.save(self.step, self.state_dict(), self.reasons())
+        self.saved_at = time.monotonic()
+
+    def reasons(self) -> list[str]:
+        """Why going on from a checkpoint would not be bit for bit, if so."""
+        if self.container.env.exact:
+            return []
+        return [f"{self.config.env.id} cannot be saved; its episodes start anew"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that training goes on from."""
+        return state_of(self, *STATE) | {"log": self.log.state_dict()}
+
+    def close(self) -> None:
+        """Close the environments and the log."""
+        self.container.env.close()
+        self.log.close()
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """SIGINT or SIGTERM once: finish the update and save; twice: leave at once."""
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if self.stopped is not None:
+                raise KeyboardInterrupt
+            self.stopped = number
+            self.container.stop()
+
+        before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def summary(episodes: list[TrajInfo]) -> Metrics:
+    """Mean and spread of whole episodes."""
+    rewards = [e.reward for e in episodes]
+    metrics: Metrics = {
+        "eval/mean_reward": float(np.mean(rewards)),
+        "eval/std_reward": float(np.std(rewards)),
+        "eval/mean_ep_length": float(np.mean([e.length for e in episodes])),
+    }
+    if any(e.success is not None for e in episodes):
+        metrics["eval/success_rate"] = float(np.mean([bool(e.success) for e in episodes]))
+    return metrics
