@@ -61,6 +61,7 @@ class NativeEnvManager(Resumable):
         )
         self._check, self._lead = ActionCheck(self.spaces.action), (self.num_envs,)
         self._masks = [name for name in self.spaces.observation if is_mask(name)]
+        self._no_masks = {name: x for name, x in self._zeros().items() if is_mask(name)}
         self._all, self._none = np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool)
         self._ended = self._none  # where the last step ended an episode that is still shown
         self._finish = {
@@ -137,7 +138,7 @@ class NativeEnvManager(Resumable):
         final = None
         if np.count_nonzero(ended):
             told = infos.get("final_info", {})
-            final = self._observe(_final(raw, ended, infos, self.guard), told | {"_": ended}, ended)
+            final = self._observe(_final(raw, ended, infos, self.guard), told, self._all)
             infos = infos | {k: v for k, v in told.items() if k.endswith("is_success")}
         return EnvStep(observation, reward, terminated, truncated, self._all, final, infos)
 
@@ -154,10 +155,10 @@ class NativeEnvManager(Resumable):
         return EnvStep(observation, reward, terminated, truncated, self._all, final, infos)
 
     def _observe(self, raw: Any, infos: dict[str, Any], ended: Array) -> Arrays:
-        """Checked arrays in the record's units; masks may be empty where an episode `ended`."""
+        """Checked arrays in the record's units; masks may lack where an episode `ended`."""
         observation = self.guard.observation(raw)
         if self._masks:
-            observation |= info_masks(infos)
+            observation = self._no_masks | observation | info_masks(infos)
         observation = self.obs_preprocessor_cpu(observation)
         for name in self._masks:
             empty = ~np.any(observation[name], axis=-1)

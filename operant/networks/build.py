@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Literal
 
 import numpy as np
@@ -43,8 +43,12 @@ def build_network(
     observation_spaces: Mapping[str, Space],
     outputs: Mapping[str, Shape],
     generator: torch.Generator | None = None,
+    late: Mapping[str, Space] | None = None,
 ) -> ModularNetwork | Towers:
-    """A network from these observations to `outputs`; the same generator, the same weights."""
+    """A network from these observations to `outputs`; the same generator, the same weights.
+
+    `late` inputs join after the memory, if there is one; the `hidden` layers then follow them.
+    """
     seen = {name: space for name, space in observation_spaces.items() if not is_mask(name)}
     if not seen:
         names = sorted(observation_spaces)
@@ -57,7 +61,7 @@ def build_network(
         owners = {name: _tower(name) if config.separate else "policy" for name in outputs}
         networks = {
             tower: _build_one(
-                config, seen, {n: s for n, s in outputs.items() if owners[n] == tower}
+                config, seen, {n: s for n, s in outputs.items() if owners[n] == tower}, late or {}
             )
             for tower in dict.fromkeys(owners.values())
         }
@@ -80,7 +84,10 @@ def is_value(output: str) -> bool:
 
 
 def _build_one(
-    config: NetworkConfig, spaces: Mapping[str, Space], outputs: Mapping[str, Shape]
+    config: NetworkConfig,
+    spaces: Mapping[str, Space],
+    outputs: Mapping[str, Shape],
+    late: Mapping[str, Space],
 ) -> ModularNetwork:
     # What vectors pass through before they are joined: everything if a memory joins them,
     # nothing if there is only one, else one layer, for the body has all of them.
@@ -88,9 +95,11 @@ def _build_one(
     sources = {name: _source(config, space, alone) for name, space in spaces.items()}
     joined = (sum(source.output_shape(1)[0] for source in sources.values()),)
     normalizer = _normalizer(spaces) if config.normalize else None
-    network = ModularNetwork(
-        sources, _body(config, sources, joined), outputs, normalizer=normalizer
-    )
+    body = _body(config, sources, joined, bool(late))
+    late_shapes = {name: _shape(space) for name, space in late.items()}
+    width = body.output_shape(1)[0] + sum(map(prod, late_shapes.values()))
+    heads = {1: MLP((width,), config.hidden, config.activation)} if late else {}
+    network = ModularNetwork(sources, body, outputs, heads, normalizer, late_shapes)
     if config.init == "orthogonal":
         _orthogonal(network)
     return network
@@ -112,9 +121,13 @@ def _source(config: NetworkConfig, space: Space, sizes: tuple[int, ...]) -> SubM
     return source
 
 
-def _body(config: NetworkConfig, sources: Mapping[str, SubModule], shape: Shape) -> SubModule:
+def _body(
+    config: NetworkConfig, sources: Mapping[str, SubModule], shape: Shape, late: bool
+) -> SubModule:
     if config.lstm:
         return LSTM(shape, config.lstm)
+    if late:
+        return identity(shape)  # the layers that read vectors come after what is late
     if [type(source) for source in sources.values()] in ([NatureCNN], [SmallCNN]):
         return identity(shape)  # an image alone has had its fully connected layer
     return MLP(shape, config.hidden, config.activation)

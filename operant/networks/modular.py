@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,8 @@ class ModularNetwork(nn.Module):
 
     There is one head for each rank of outputs (an identity unless given), one layer for each
     output. State is named `source.<observation>`, `body` or `head.<rank>`, then by the part.
-    Observations without a source net are not looked at.
+    Observations without a source net are not looked at, except those in `late`: vectors that join
+    what the body gives in front of the head of rank 1, and so leave no trace in its state.
     """
 
     def __init__(
@@ -40,14 +42,17 @@ class ModularNetwork(nn.Module):
         outputs: Mapping[str, Shape],
         heads: Mapping[int, SubModule] | None = None,
         normalizer: Normalizer | None = None,
+        late: Mapping[str, Shape] | None = None,
     ) -> None:
         super().__init__()
+        self.late = {name: prod(shape) for name, shape in (late or {}).items()}
         check_joined({n: s.output_shape() for n, s in sources.items()}, body.input_shape)
         ranks = {name: max(1, len(shape)) for name, shape in outputs.items()}
         heads = dict(heads or {})
         for rank in sorted({*ranks.values(), *heads}):
             head = heads.setdefault(rank, identity(body.output_shape(rank)))
-            check_fit("the body", body, f"the head of rank {rank}", head)
+            joins = sum(self.late.values()) if rank == 1 else 0
+            check_fit("the body", body, f"the head of rank {rank}", head, joins)
         if len(heads) > len({*ranks.values()}):
             raise UsageError(f"heads of ranks {sorted(heads)}, but the outputs are {dict(outputs)}")
         self.normalizer = normalizer
@@ -84,7 +89,8 @@ class ModularNetwork(nn.Module):
             rank, layer = self._outputs[name]
             if rank not in at_rank:
                 path = f"head.{rank}"
-                y = run(self._parts[path], path, x, hidden_state, first, carried)
+                y = self._join(x, observation) if self.late and rank == 1 else x
+                y = run(self._parts[path], path, y, hidden_state, first, carried)
                 at_rank[rank] = convert(y, rank)
             results[name] = shaped(layer(at_rank[rank]), times, self.output_shapes[name])
         return results, carried
@@ -100,6 +106,10 @@ class ModularNetwork(nn.Module):
         """Let the normaliser, if there is one, take in the rows where `valid` is true."""
         if self.normalizer is not None:
             self.normalizer.observe(observation, valid)
+
+    def _join(self, x: Tensor, observation: Tensors) -> Tensor:
+        parts = [observation[name].reshape(-1, size) for name, size in self.late.items()]
+        return torch.cat([convert(x, 1), *parts], 1)
 
     def _read(
         self, observation: Tensors, state: HiddenState, first: Tensor | None, carried: HiddenState

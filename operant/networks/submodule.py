@@ -211,9 +211,10 @@ def under(path: str, state: State) -> Tensors:
     return {f"{path}.{key}": x for key, x in state.items()}
 
 
-def check_fit(giver: str, one: SubModule, taker: str, other: SubModule) -> None:
-    """Refuse to join `one` to `other` if their shapes differ."""
+def check_fit(giver: str, one: SubModule, taker: str, other: SubModule, joins: int = 0) -> None:
+    """Refuse to join `one`, with `joins` more features beside it, to `other` of another shape."""
     given = convert_shape(one.output_shape(), other.rank)
+    given = (given[0] + joins, *given[1:])
     if given != other.input_shape:
         raise UsageError(
             f"{giver} gives {one.output_shape()}, {given} at rank {other.rank}, but {taker} takes "

@@ -55,6 +55,16 @@ def max_q(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensor:
     )
 
 
+def expected_q(q: Tensor, logits: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
+    """What a policy's choices are worth on average, `[...]` (arXiv:1910.07207, eq. 10).
+
+    Forbidden choices have probability zero, and their values pass no gradient to the policy.
+    """
+    probability = discrete.rows(logits, choices, mask).softmax(-1)
+    worth = discrete.spread(q, choices)
+    return torch.where(probability > 0, probability * worth, 0).sum((-2, -1))
+
+
 def dueling(
     advantage_values: Tensors, state_value: Tensor, choices: Choices, masks: Tensors | None = None
 ) -> Tensors:

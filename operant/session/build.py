@@ -48,9 +48,7 @@ def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
     generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
 
     def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(
-            config.network, inputs, outputs, generator, *([late] if late else [])
-        ).to(config.device)
+        return build_network(config.network, inputs, outputs, generator, late).to(config.device)
 
     cls, _ = AGENTS[config.algorithm]
     agent: Agent = cls.create(make, spaces, config.agent, seed_for(config.seed, "agent"))

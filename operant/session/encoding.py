@@ -7,7 +7,6 @@ object with one key that says what it is: `{"tuple": [...]}`, `{"tensor": "agent
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +49,7 @@ def decode(skeleton: Any, tensors: Mapping[str, Tensor]) -> Any:
     """The inverse of `encode`."""
     try:
         return _decode(skeleton, tensors)
-    except (KeyError, TypeError, ValueError, binascii.Error, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"state.json: not a saved state: {error!r}") from None
 
 

@@ -59,7 +59,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         # Fixed names: no path out of the directory can be asked for.
         if name not in (STATE, TENSORS) or name not in manifest["files"]:
             raise CheckpointError(f"{where}: names the files {sorted(manifest['files'])}, not ours")
-    if manifest.pop("sha256", None) != _own_hash(manifest):
+    if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
         raise CheckpointError(f"{where}: was altered")
     return manifest
 
@@ -72,12 +72,11 @@ def verify(path: Path) -> dict[str, Any]:
             found = digest(path / name)
         except OSError as error:
             raise CheckpointError(f"{path / name}: {error.strerror}") from None
-        if found.size != expected["size"]:
-            raise CheckpointError(
-                f"{path / name}: has {found.size} bytes, its manifest says {expected['size']}"
-            )
-        if found.sha256 != expected["sha256"]:
-            raise CheckpointError(f"{path / name}: does not have the SHA-256 of its manifest")
+        size = expected.get("size") if isinstance(expected, dict) else expected
+        if found.size != size:
+            raise CheckpointError(f"{path / name}: has {found.size} bytes, not {size} as recorded")
+        if found.sha256 != expected.get("sha256"):
+            raise CheckpointError(f"{path / name}: does not have the SHA-256 that was recorded")
     return manifest
 
 

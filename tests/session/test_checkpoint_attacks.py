@@ -128,6 +128,13 @@ def test_another_format_and_another_step_are_refused(good: Path) -> None:
         load(good)
 
 
+@pytest.mark.parametrize("entry", [None, 5, [], {}, {"size": 0}, {"size": "1", "sha256": 1}])
+def test_a_manifest_entry_of_the_wrong_kind_is_refused(good: Path, entry: Any) -> None:
+    resign(good, lambda manifest: manifest["files"].update({"state.json": entry}))
+    with pytest.raises(CheckpointError, match=r"state\.json: has \d+ bytes, not"):
+        load(good)
+
+
 class Canary:
     """Leaves a file where it was unpickled."""
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,5 @@ def test_no_bytes_give_anything_but_a_mapping_or_a_usage_error(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.yaml"
     path.write_bytes(content)
-    try:
+    with contextlib.suppress(UsageError):
         assert isinstance(load_yaml(path), dict)
-    except UsageError as error:
-        assert "\n" not in str(error)
