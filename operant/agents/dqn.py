@@ -109,7 +109,10 @@ class DQN:
             epsilon = self.config.epsilon(self.acted)
             action = exploring.epsilon_greedy(action, other, epsilon, self.generator)
             self.acted += batch
-        return tree.map(Tensor.cpu, action), Memo({}, state)
+        shaped = {
+            k: x.reshape(-1, *(self.action_space[k].shape or ())).cpu() for k, x in action.items()
+        }
+        return shaped, Memo({}, state)
 
     def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """In a loop of your own: remember what was seen, decided and answered."""

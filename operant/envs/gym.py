@@ -110,7 +110,7 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
 
 def make_gym(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     """A Gymnasium environment; its own checker is left out, since ours sees every step."""
-    make = partial(gymnasium.make, env_id, disable_env_checker=True, **kwargs)
+    make = partial(gymnasium.make, env_id, **{"disable_env_checker": True} | kwargs)
     return made(env_id, make)  # type: ignore[no-any-return]  # what `make` makes
 
 

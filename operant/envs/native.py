@@ -55,7 +55,7 @@ class NativeEnvManager(Resumable):
         )
         self.action_preprocessor = ActionPreprocessor(env.single_action_space)
         # Only a reset tells whether masks come in the info.
-        info = env.reset(seed=seed)[1]
+        info = env.reset()[1]
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             env.single_observation_space, self.action_preprocessor, operations, info, lead=1
         )
@@ -73,9 +73,9 @@ class NativeEnvManager(Resumable):
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere. How environment i is seeded is up to the batch."""
         seed = self._seed_for(seed)
-        if seed is not None and seeded_when_made(self.env):
+        if seed is not None and _seeded_when_made(self.env):
             self.env.close()
-            self.env = self.env_fn(seed)
+            self.env, seed = self.env_fn(seed), None
         raw, infos = self.env.reset(seed=seed)
         self._ended = self._none
         return self._observe(raw, infos, self._none)
@@ -185,7 +185,7 @@ def _mode(env: Vector) -> AutoresetMode:
         ) from None
 
 
-def seeded_when_made(env: Vector) -> bool:
+def _seeded_when_made(env: Vector) -> bool:
     """Whether a batch takes its seed only when it is made (EnvPool)."""
     return any(kind.__module__.startswith("envpool") for kind in type(env).__mro__)
 

@@ -9,8 +9,10 @@ import pickle
 import signal
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Iterator, Sequence
+from multiprocessing import connection
 from multiprocessing.reduction import send_handle
 from typing import Any
 
@@ -36,6 +38,7 @@ class WorkerProcess:
 
     def launch(self) -> None:
         """Start the process; `meet` waits for its environments."""
+        self.gone = False
         FORKSERVER.set_forkserver_preload(PRELOAD)
         self.talk, theirs = FORKSERVER.Pipe()
         self.trace, traced = FORKSERVER.Pipe(duplex=False)
@@ -108,36 +111,39 @@ class WorkerProcess:
         if self.process.exitcode is None and self.process.pid is not None:
             os.kill(self.process.pid, signal.SIGUSR1)  # it answers with a traceback
             self.trace.poll(0.5)
-        where = ""
-        with contextlib.suppress(OSError, EOFError):
-            if self.trace.poll(0):
-                where = os.read(self.trace.fileno(), 1 << 16).decode(errors="replace")
-        return _ending(self.process.exitcode), where.strip()
+        where = b""
+        while self.trace.poll(0.05) and (more := os.read(self.trace.fileno(), 1 << 16)):
+            where += more
+        return _ending(self.process.exitcode), where.decode(errors="replace").strip()
+
+    def hang_up(self) -> None:
+        """Ask the process to close its environments; it also understands the end of the line."""
+        self.ask(worker.CLOSE)
+        self.talk.close()
 
     def let_go(self) -> None:
-        """Kill what is left of the process and close the pipes."""
-        if self.process.is_alive():
-            self.process.kill()
+        """Kill what is left of the process and free what it held."""
+        self.gone = True
+        self.process.kill()
         self.process.join(CLOSE_LIMIT)
         self.talk.close()
         self.trace.close()
+        with contextlib.suppress(ValueError):  # not even SIGKILL ends a process that the disk holds
+            self.process.close()
 
 
 def shut_down(workers: Sequence[WorkerProcess]) -> None:
     """Ask every process to close, wait a little for all of them, and kill the rest."""
-    for one in workers:
-        if not one.talk.closed:
-            one.ask(worker.CLOSE)
-    waiting = {one.process.sentinel for one in workers if not one.talk.closed}
-    deadline = CLOSE_LIMIT
-    while waiting and deadline > 0:
-        done = multiprocessing.connection.wait(list(waiting), deadline)
-        if not done:
-            break
-        waiting -= set(done)
-    for one in workers:
-        if not one.talk.closed:
-            one.let_go()
+    present = [one for one in workers if not one.gone]
+    for one in present:
+        one.hang_up()
+    waiting: list[Any] = [one.process.sentinel for one in present]
+    deadline = time.monotonic() + CLOSE_LIMIT
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        done = connection.wait(waiting, left)
+        waiting = [sentinel for sentinel in waiting if sentinel not in done]
+    for one in present:
+        one.let_go()
 
 
 def _ending(code: int | None) -> str:

@@ -81,6 +81,9 @@ def answer(board: Board, valid: Array) -> EnvStep:
     if told.any():
         infos = {"is_success": board.success == 1, "_is_success": told}
     final = board.final_observation if ended.any() else None
+    for name, x in (final or {}).items():
+        # Rows without an end must not show what was there long ago: a resumed run has not seen it.
+        x[~ended] = board.observation[name][~ended]
     return EnvStep(
         board.observation, board.reward, board.terminated, board.truncated, valid, final, infos
     )

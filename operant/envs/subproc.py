@@ -104,8 +104,9 @@ class SubProcEnvManager(Resumable):
         if not self.closed:
             self.closed = True
             self.shut_down()
-            if hasattr(self, "_memory"):
+            if hasattr(self, "board"):
                 os.close(self._memory)
+                del self.board  # the memory goes with the last array that someone keeps
 
     def _probe(self) -> bool:
         return probe(self.env_fns[0])

@@ -55,7 +55,6 @@ def shared_board(spaces: Spaces, num_envs: int, memory: int) -> Board:
 def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
     """Build the environments, take part of the board, and obey until told to close."""
     _prepare(trace)
-    slots: Slots | None = None
     try:
         envs = [make() for make in pickle.loads(payload)]
         talk.send(
@@ -65,6 +64,8 @@ def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
         memory = recv_handle(talk)
         slots = Slots(envs, shared_board(envs[0].spaces, num_envs, memory).rows(start, stop))
         os.close(memory)
+    except EOFError:  # the parent hung up
+        return None
     except BaseException as error:
         return talk.send(_told(error))
     return _obey(slots, talk)

@@ -164,6 +164,8 @@ def safetensors(tensors: dict[str, Tensor]) -> Iterator[bytes]:
 
 
 def _bytes_of(tensor: Tensor) -> Iterator[bytes]:
-    raw = tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    # A single element may keep a stride of zero and still pass for contiguous.
+    flat = tensor.cpu().contiguous().as_strided((tensor.numel(),), (1,))
+    raw = flat.view(torch.uint8).numpy()
     for begin in range(0, len(raw), CHUNK):
         yield raw[begin : begin + CHUNK].tobytes()

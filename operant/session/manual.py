@@ -169,7 +169,7 @@ def _shown(value: Any) -> str:
 
 def _about(cls: type[Config]) -> str:
     """The first line of the docstring, not the signature that a dataclass without one gets."""
-    for owner in cls.__mro__:
+    for owner in cls.__mro__[: cls.__mro__.index(Config)]:
         doc = inspect.cleandoc(vars(owner).get("__doc__") or "")
         if doc and not doc.startswith(f"{owner.__name__}("):
             return doc.split("\n", maxsplit=1)[0]

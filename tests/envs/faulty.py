@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
+from operant.envs.counter import Counter
 from operant.envs.gym import GymEnv
 
 FINE = np.zeros(2, np.float32)
@@ -83,6 +84,11 @@ def make(index: int, **kwargs: Any) -> GymEnv:
 def fns(count: int, bad: int, **kwargs: Any) -> list[Callable[[], GymEnv]]:
     """Environments of which number `bad` goes wrong."""
     return [functools.partial(make, i, **(kwargs if i == bad else {})) for i in range(count)]
+
+
+def counter(index: int) -> GymEnv:
+    """A Counter, from a module that a worker can import without torch."""
+    return GymEnv(Counter(), index)
 
 
 def actions(count: int) -> dict[str, Any]:

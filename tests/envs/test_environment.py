@@ -11,8 +11,8 @@ from faulty import FaultEnv
 from gymnasium import spaces as gs
 
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.envs.gym import EnvConfig, GymEnv, check_env_id, make_env
 from operant.envs.guard import Guard
+from operant.envs.gym import EnvConfig, GymEnv, check_env_id, make_env
 
 GO = {"action": np.array(0)}
 
@@ -58,7 +58,7 @@ def test_a_reward_is_cast_to_a_number_where_it_is_one(reward: Any) -> None:
 
 def test_a_missing_key_of_the_observation_is_named() -> None:
     guard = Guard("x", gs.Dict({"a": gs.Discrete(2), "b": gs.Discrete(2)}))
-    with pytest.raises(EnvironmentFault, match="lacks a key.*'b'.*expected a, b; got a dict of a"):
+    with pytest.raises(EnvironmentFault, match=r"lacks a key.*'b'.*expected a, b; got a dict of a"):
         guard.observation({"a": 1})
 
 
@@ -74,11 +74,12 @@ def test_float64_where_the_space_says_float32_is_cast() -> None:
 
 def test_a_batch_with_a_nan_names_the_row() -> None:
     guard = Guard("x", gs.Box(0, 1, (2,), np.float32), lead=(3,))
-    rows = np.float32([[0, 0], [0, 0], [0, np.nan]])
+    rows = np.array([[0, 0], [0, 0], [0, np.nan]], np.float32)
     with pytest.raises(EnvironmentFault, match="environment 2"):
         guard.observation(rows)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 def test_large_finite_numbers_are_not_taken_for_infinite() -> None:
     large = np.full(2, 3e38, np.float32)
     assert Guard("x", gs.Box(-np.inf, np.inf, (2,), np.float32)).observation(large)

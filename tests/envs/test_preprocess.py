@@ -22,6 +22,16 @@ from operant.envs.preprocess import (
 )
 
 Space = gymnasium.Space[Any]
+DTYPE: Any = np.bool_  # Gymnasium's Box is typed for floats
+BITS = gs.Box(0, 1, (10, 10, 4), DTYPE)
+
+
+def f32(values: Any) -> Any:
+    return np.array(values, np.float32)
+
+
+def i8(values: Any) -> Any:
+    return np.array(values, np.int8)
 
 
 def convert(space: Space, x: Any) -> tuple[Space, Any]:
@@ -35,7 +45,7 @@ def convert(space: Space, x: Any) -> tuple[Space, Any]:
         (gs.Box(-1, 1, (3,), np.float64), (3,), "float32"),
         (gs.Box(0, 255, (210, 160, 3), np.uint8), (3, 210, 160), "uint8"),
         (gs.Box(0, 255, (4, 84, 84), np.uint8), (4, 84, 84), "uint8"),
-        (gs.Box(0, 1, (10, 10, 4), bool), (4, 10, 10), "float32"),
+        (BITS, (4, 10, 10), "float32"),
         (gs.Box(0, 9, (2,), np.int64), (2,), "float32"),
         (gs.Discrete(5), (5,), "float32"),
         (gs.MultiDiscrete([2, 3]), (5,), "float32"),
@@ -67,9 +77,9 @@ def test_an_image_keeps_its_pixels_when_its_channels_move() -> None:
 
 
 def test_hiding_leaves_out_entries_of_space_and_array() -> None:
-    space = gs.Box(np.float32([0, 1, 2, 3]), np.float32([4, 5, 6, 7]))
+    space = gs.Box(f32([0, 1, 2, 3]), f32([4, 5, 6, 7]))
     hide = Hide("observation", (1, 3))
-    assert hide.space(space) == gs.Box(np.float32([0, 2]), np.float32([4, 6]))
+    assert hide.space(space) == gs.Box(f32([0, 2]), f32([4, 6]))
     assert hide(np.arange(8.0).reshape(2, 4)).tolist() == [[0, 2], [4, 6]]
 
 
@@ -85,15 +95,15 @@ def test_an_operation_on_an_unknown_observation_is_refused() -> None:
 
 
 def test_a_bounded_box_action_spans_minus_one_to_one() -> None:
-    pre = ActionPreprocessor(gs.Box(np.float32([-2, 0]), np.float32([2, 10])))
+    pre = ActionPreprocessor(gs.Box(f32([-2, 0]), f32([2, 10])))
     assert pre.spaces["action"] == gs.Box(-1, 1, (2,))
-    given = np.float32([[-1, -1], [0, 0], [1, 1], [5, -5]])
+    given = f32([[-1, -1], [0, 0], [1, 1], [5, -5]])
     assert pre({"action": given}).tolist() == [[-2, 0], [0, 5], [2, 10], [2, 0]]
 
 
 def test_an_unbounded_box_action_passes_as_it_is() -> None:
     pre = ActionPreprocessor(gs.Box(-np.inf, np.inf, (2,)))
-    assert pre({"action": np.float32([7, -9])}).tolist() == [7, -9]
+    assert pre({"action": f32([7, -9])}).tolist() == [7, -9]
 
 
 def test_discrete_actions_count_from_zero_for_agents_and_from_start_for_environments() -> None:
@@ -107,7 +117,7 @@ def test_actions_take_the_structure_of_the_environment() -> None:
     box, pair = gs.Box(0, 4, (1,)), gs.MultiDiscrete([2, 2])
     pre = ActionPreprocessor(gs.Dict({"a": gs.Discrete(2), "b": gs.Tuple((box, pair))}))
     assert list(pre.spaces) == ["a", "b.0", "b.1"]
-    took = pre({"a": np.array(1), "b.0": np.float32([0]), "b.1": np.array([0, 1])})
+    took = pre({"a": np.array(1), "b.0": f32([0]), "b.1": np.array([0, 1])})
     assert took["a"] == 1
     assert [part.tolist() for part in took["b"]] == [[2], [0, 1]]
 
@@ -135,7 +145,7 @@ def test_a_missing_action_is_refused() -> None:
 
 
 def test_masks_told_in_the_info_become_bool_observations() -> None:
-    masks = info_masks({"action_mask": {"move": np.int8([1, 0]), "say": (np.ones(1), np.zeros(2))}})
+    masks = info_masks({"action_mask": {"move": i8([1, 0]), "say": (np.ones(1), np.zeros(2))}})
     assert {name: mask.tolist() for name, mask in masks.items()} == {
         "action_mask.move": [True, False],
         "action_mask.say": [True, False, False],
@@ -144,7 +154,7 @@ def test_masks_told_in_the_info_become_bool_observations() -> None:
 
 def test_a_mask_in_the_info_extends_the_spaces() -> None:
     action = ActionPreprocessor(gs.Discrete(3))
-    _, spaces = record_spaces(gs.Discrete(2), action, (), {"action_mask": np.int8([1, 1, 0])})
+    _, spaces = record_spaces(gs.Discrete(2), action, (), {"action_mask": i8([1, 1, 0])})
     assert spaces.observation["action_mask"].shape == (3,)
     assert spaces.observation["action_mask"].dtype == np.dtype(bool)
 

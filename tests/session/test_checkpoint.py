@@ -67,6 +67,7 @@ def test_numpy_scalars_keep_their_type(tmp_path: Path, kind: Any) -> None:
     [
         torch.tensor(1.5),
         torch.zeros(0, 3),
+        torch.tensor(2.5).expand(1),
         torch.arange(12.0).view(3, 4).t(),
         torch.arange(6, dtype=torch.bfloat16),
         torch.tensor([True, False, True]),
@@ -119,6 +120,17 @@ def test_the_safetensors_library_reads_the_file(tmp_path: Path) -> None:
         "w": [0.0, 1.0, 2.0, 3.0],
         "n": [0, 1, 2, 3, 4],
     }
+
+
+def test_every_tensor_is_aligned_in_the_file(tmp_path: Path) -> None:
+    state = {"mask": torch.ones(3, dtype=torch.bool), "w": torch.ones(1), "d": np.ones(1)}
+    raw = (save(tmp_path, 1, state) / "tensors.safetensors").read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    begins = {
+        name: entry["data_offsets"][0] for name, entry in json.loads(raw[8 : 8 + length]).items()
+    }
+    assert length % 8 == 0
+    assert begins == {"d": 0, "w": 8, "mask": 12}
 
 
 @pytest.mark.parametrize(
@@ -186,6 +198,18 @@ def test_a_failed_save_leaves_the_older_checkpoint_and_no_litter(tmp_path: Path)
         save(tmp_path, 2, {"good": 2}, before=full)
     assert names(tmp_path) == ["ckpt-000000000001"]
     assert newest(tmp_path).state == {"good": 1}
+
+
+def test_a_save_that_the_disk_garbled_is_not_published(tmp_path: Path) -> None:
+    save(tmp_path, 1, {"good": 1})
+
+    def garble(operation: str) -> None:
+        if operation.startswith("sync .tmp-"):
+            next(tmp_path.glob(".tmp-*/state.json")).write_bytes(b"0")
+
+    with pytest.raises(CheckpointError, match=r"state\.json: has 1 bytes, not"):
+        save(tmp_path, 2, {"good": 2}, keep=1, before=garble)
+    assert names(tmp_path) == ["ckpt-000000000001"]
 
 
 def test_newest_orders_by_step_not_by_age(tmp_path: Path) -> None:

@@ -169,5 +169,9 @@ def test_the_help_fits_in_eighty_columns_and_begins_with_the_intro() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def test_a_section_without_a_docstring_borrows_none() -> None:
+    assert "Base of every configuration" not in describe(Learning, width=80)
+
+
 def test_the_help_shows_the_values_of_its_base() -> None:
     assert "[12345]" in describe(Tree, tree(steps=12_345), width=80)

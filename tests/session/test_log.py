@@ -67,6 +67,7 @@ def test_a_resumed_log_is_bit_identical_to_one_never_stopped(tmp_path: Path) -> 
     state = log.state_dict()
     write_steps(log, range(6, 8))  # lost: killed before the next checkpoint
     log = MetricLog(parts, state)
+    assert (parts / "metrics.jsonl").stat().st_size == state["metrics.jsonl"]  # cut at once
     write_steps(log, range(6, 10))
     assert (parts / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 

@@ -1,0 +1,122 @@
+"""Vector environments: settings, masks, masks under autoreset, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces as gs
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from operant.core.errors import EnvironmentFault, UsageError
+from operant.envs.counter import CounterVectorEnv
+from operant.envs.gym import EnvConfig
+from operant.envs.manager import make_manager
+from operant.envs.native import NativeEnvManager
+from operant.envs.probe import MatchAction
+from operant.envs.simple import SimpleEnvManager
+
+ZEROS = {"action": np.zeros(4, np.int64)}
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        (EnvConfig(id="CartPole-v1"), NativeEnvManager),
+        (EnvConfig(id="CartPole-v1", kwargs={"render_mode": None}), NativeEnvManager),
+        (EnvConfig(id="CartPole-v1", kwargs={"disable_env_checker": True}), SimpleEnvManager),
+        (EnvConfig(id="Pendulum-v1"), SimpleEnvManager),
+    ],
+)
+def test_auto_is_native_where_everything_can_be_honoured(config: EnvConfig, kind: Any) -> None:
+    assert type(make_manager(config, seed=0, num_envs=2)) is kind
+
+
+def test_native_is_refused_where_there_is_no_vector_form() -> None:
+    with pytest.raises(UsageError, match="Pendulum-v1 has no vector form; use manager = 'simple'"):
+        make_manager(EnvConfig(id="Pendulum-v1", manager="native"), seed=0)
+
+
+def test_native_is_refused_for_arguments_the_vector_form_does_not_take() -> None:
+    config = EnvConfig(manager="native", kwargs={"wind": 1})
+    with pytest.raises(UsageError, match="vector form of CartPole-v1 takes no wind"):
+        make_manager(config, seed=0)
+
+
+@pytest.mark.parametrize("manager", ["native", "simple"])
+def test_time_limit_and_hidden_entries_hold_in_every_manager(manager: Any) -> None:
+    config = EnvConfig(manager=manager, num_envs=4, time_limit=3, hide=(1, 3))
+    made = make_manager(config, seed=0)
+    assert made.reset(0)["observation"].shape == (4, 2)
+    steps = [made.step(ZEROS) for _ in range(3)]
+    assert steps[2].truncated.tolist() == [True] * 4
+    assert made.spaces.observation["observation"].shape == (2,)
+
+
+def test_a_batch_without_a_known_autoreset_mode_is_refused() -> None:
+    class Unknown(CounterVectorEnv):
+        def __init__(self) -> None:
+            super().__init__(2, AutoresetMode.NEXT_STEP)
+            self.metadata = {}
+
+    with pytest.raises(UsageError, match=r"metadata\['autoreset_mode'\] = None"):
+        NativeEnvManager(lambda seed: Unknown())
+
+
+def test_a_nan_in_a_batch_names_environment_and_step() -> None:
+    manager = make_manager(EnvConfig(num_envs=4), seed=0)
+    manager.reset(0)
+    manager.step(ZEROS)
+    manager.env.state[1, 2] = np.nan  # type: ignore[attr-defined]  # CartPole's own state
+    with pytest.raises(EnvironmentFault, match=r"CartPole-v1, environment 2, step 2: .* is NaN"):
+        manager.step(ZEROS)
+
+
+def test_wrong_actions_are_refused_before_the_batch_sees_them() -> None:
+    manager = make_manager(EnvConfig(num_envs=4), seed=0)
+    manager.reset(0)
+    with pytest.raises(UsageError, match=r"shape \(3,\); expected \(4,\)"):
+        manager.step({"action": np.zeros(3, np.int64)})
+    with pytest.raises(UsageError, match="expected finite values in Discrete"):
+        manager.step({"action": np.full(4, 2)})
+
+
+@pytest.mark.parametrize("kind", ["native", "simple", "subproc"])
+def test_use_before_reset_and_after_close_is_a_clear_error(kind: Any) -> None:
+    manager = make_manager(EnvConfig(manager=kind, num_envs=4), seed=0)
+    with pytest.raises(EnvironmentFault, match="call reset before step"):
+        manager.step(ZEROS)
+    manager.close()
+    manager.close()
+    with pytest.raises(EnvironmentFault, match="closed; make a new manager"):
+        manager.reset(0)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("sight", ["box", "dict"])
+def test_masks_hold_in_every_mode_of_a_batch(mode: AutoresetMode, sight: Any) -> None:
+    def fn() -> gymnasium.Env[Any, Any]:
+        return MatchAction(observation=sight, mask=True, length=2)
+
+    manager = NativeEnvManager(lambda seed: SyncVectorEnv([fn] * 4, autoreset_mode=mode))
+    observation = manager.reset(0)
+    for _ in range(12):  # an illegal action raises
+        legal = observation["action_mask"].argmax(-1)
+        step = manager.step({"action": legal})
+        observation = step.observation
+    assert observation["action_mask"].dtype == bool
+    assert observation["action_mask"].sum() == 4 * 2
+
+
+def test_integer_rewards_become_float32() -> None:
+    class Whole(CounterVectorEnv):
+        def step(self, actions: Any) -> Any:
+            seen, reward, *rest = super().step(actions)
+            return seen, reward.astype(np.int32), *rest
+
+    manager = NativeEnvManager(lambda seed: Whole(4, AutoresetMode.SAME_STEP))
+    manager.reset(0)
+    assert manager.step(ZEROS).reward.dtype == np.float32
+    assert isinstance(manager.spaces.action["action"], gs.Discrete)

@@ -1,0 +1,147 @@
+"""Environments taken up again: bit for bit where they can be, honestly where they cannot."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from operant.core import tree
+from operant.core.errors import EnvironmentFault
+from operant.core.protocols import EnvironmentManager
+from operant.envs.exactness import derived, probe, same, sample
+from operant.envs.gym import EnvConfig, GymEnv, make_env
+from operant.envs.manager import make_manager
+from operant.envs.snapshot import capture, restore
+
+MANAGERS = [("CartPole-v1", kind) for kind in ("simple", "native", "subproc")]
+GAMES = ["Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "MinAtar/Breakout-v1", "FrozenLake-v1"]
+SIMULATORS = ["ALE/Breakout-v5", "HalfCheetah-v5", "Ant-v5"]
+
+
+def manager_of(env_id: str, kind: Any = "simple") -> EnvironmentManager:
+    return make_manager(EnvConfig(id=env_id, manager=kind, num_envs=3, workers=2), seed=5)
+
+
+def play(manager: EnvironmentManager, seed: int, steps: int = 60) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    actions = [sample(manager.spaces, rng, manager.num_envs) for _ in range(steps)]
+    return [tree.map(np.copy, list(manager.step(action)[:6])) for action in actions]
+
+
+@pytest.mark.parametrize(("env_id", "kind"), MANAGERS + [(env_id, "simple") for env_id in GAMES])
+def test_a_restored_manager_goes_on_bit_for_bit(env_id: str, kind: str) -> None:
+    original, other = manager_of(env_id, kind), manager_of(env_id, kind)
+    original.reset(1)
+    play(original, 1)
+    state = original.state_dict()
+    other.reset(2)
+    other.load_state_dict(state)
+    assert original.exact
+    assert same(play(original, 2), play(other, 2))
+    original.close()
+    other.close()
+
+
+@pytest.mark.parametrize("env_id", SIMULATORS)
+def test_simulators_written_in_c_are_restored_exactly(env_id: str) -> None:
+    config = EnvConfig(id=env_id, num_envs=1, manager="simple")
+    assert probe(lambda: make_env(config))
+
+
+def test_sticky_atari_is_not_called_exact() -> None:
+    config = EnvConfig(id="ALE/Breakout-v5", sticky=0.25)
+    assert not probe(lambda: make_env(config))
+
+
+def test_a_snapshot_survives_a_checkpoint_of_arrays_and_json() -> None:
+    manager = manager_of("CartPole-v1")
+    manager.reset(1)
+    play(manager, 1, steps=10)
+    state = manager.state_dict()
+    expected = play(manager, 2)
+    arrays = {path: x for path, x in tree.leaves(state) if isinstance(x, np.ndarray)}
+    plain = tree.map(lambda x: None if isinstance(x, np.ndarray) else x, state)
+    manager.load_state_dict(_joined(json.loads(json.dumps(plain)), arrays))
+    assert same(play(manager, 2), expected)
+
+
+def _joined(plain: Any, arrays: dict[str, Any], path: str = "") -> Any:
+    if path in arrays:
+        return arrays[path]
+    if isinstance(plain, dict | list):
+        items = plain.items() if isinstance(plain, dict) else enumerate(plain)
+        parts = {k: _joined(v, arrays, f"{path}.{k}" if path else str(k)) for k, v in items}
+        return parts if isinstance(plain, dict) else list(parts.values())
+    return plain
+
+
+class Secretive(gymnasium.Env[Any, Any]):
+    """Keeps what matters where no snapshot looks."""
+
+    observation_space = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.count = iter(range(10**6))
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        return np.array([next(self.count)], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.array([next(self.count)], np.float32), 0.0, False, False, {}
+
+
+def test_the_probe_sees_state_that_a_snapshot_misses() -> None:
+    assert not probe(lambda: GymEnv(Secretive()))
+
+
+def test_probing_does_not_disturb_the_running_environments() -> None:
+    one, other = manager_of("CartPole-v1"), manager_of("CartPole-v1")
+    for manager in (one, other):
+        manager.reset(3)
+    assert one.exact
+    one.state_dict()
+    assert same(play(one, 1), play(other, 1))
+
+
+@pytest.mark.parametrize("env_id", ["envpool/CartPole-v1", "ALE/Breakout-v5"])
+def test_what_cannot_be_restored_begins_anew_under_a_new_seed(env_id: str) -> None:
+    manager = manager_of(env_id, "native")
+    first = tree.map(np.copy, manager.reset(1))
+    play(manager, 1, steps=3)
+    with pytest.warns(UserWarning, match="cannot be restored"):
+        manager.load_state_dict(manager.state_dict())
+    cut, *rest = play(manager, 2, steps=3)
+    assert not manager.exact
+    assert cut[4].tolist() == [False] * 3  # not valid
+    assert cut[3].tolist() == [True] * 3  # truncated
+    assert not same(cut[0], first)
+    assert all(step[4].all() for step in rest)
+    manager.close()
+
+
+def test_a_snapshot_of_another_environment_is_refused() -> None:
+    state = capture(gymnasium.make("CartPole-v1").unwrapped)
+    with pytest.raises(EnvironmentFault, match="saved environment is a 'CartPoleEnv'"):
+        restore(gymnasium.make("Pendulum-v1").unwrapped, state)
+
+
+def test_what_happens_after_is_not_in_an_earlier_snapshot() -> None:
+    env: Any = gymnasium.wrappers.FrameStackObservation(gymnasium.make("Pendulum-v1"), 3)
+    env.reset(seed=0)
+    state = capture(env)
+    before = env.step(np.zeros(1, np.float32))[0].copy()
+    env.step(np.ones(1, np.float32))
+    restore(env, state)
+    assert env.step(np.zeros(1, np.float32))[0].tolist() == before.tolist()
+
+
+def test_derived_seeds_are_far_apart_and_repeatable() -> None:
+    seeds = [derived(seed, step) for seed in range(20) for step in range(20)]
+    assert len(set(seeds)) == 400
+    assert seeds[0] == derived(0, 0)
+    assert min(seeds) >= 0
