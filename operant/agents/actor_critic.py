@@ -164,13 +164,10 @@ class ActorCritic:
         return policy.standardize(batch.advantage, valid)
 
     def weigh(self, losses: Tensors) -> Tensors:
-        """The losses times their coefficients."""
-        config = self.config
-        return {
-            "policy": losses["policy"],
-            "value": config.value_coef * losses["value"],
-            "entropy": config.entropy_coef * losses["entropy"],
-        }
+        """The losses times their coefficients; what has no weight costs no gradient."""
+        weights = {"value": self.config.value_coef, "entropy": self.config.entropy_coef}
+        weighed = {name: weight * losses[name] for name, weight in weights.items() if weight}
+        return {"policy": losses["policy"], **weighed}
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimizer, random generator, memory and count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -31,8 +32,10 @@ class Optimizer:
         """Follow the gradient of `loss` at the rate due after `steps`; the gradient's norm."""
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
-        bound = self.max_grad_norm or torch.inf
-        norm = nn.utils.clip_grad_norm_(self.parameters, bound)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        if self.max_grad_norm:
+            torch._foreach_mul_(gradients, (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.adam.param_groups[0]["lr"] = self.lr(steps)
         self.adam.step()
         return norm
@@ -56,7 +59,7 @@ def move_towards(target: Network, source: Network, tau: float) -> None:
 
 def total(losses: Tensors) -> Tensor:
     """The sum of all losses."""
-    return torch.stack(list(losses.values())).sum()
+    return reduce(torch.add, losses.values())
 
 
 def averaged(parts: Sequence[Tensors]) -> Metrics:

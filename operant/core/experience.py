@@ -60,6 +60,8 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
     @property
     def next_observation(self) -> Tensors:
         """What each action led to, `[T, B, ...]`: never an observation after a reset."""
+        if self.replaced is None:  # a memory's: the next row is always what the step led to
+            return {name: x[1:] for name, x in self.observation.items()}
         return {
             name: torch.where(_beside(self.replaced, x), self.final_observation[name], x[1:])
             for name, x in self.observation.items()

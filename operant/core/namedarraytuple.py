@@ -25,8 +25,6 @@ class ArrayTuple:
         """Write a record of the same fields, or one value into every field; None is skipped."""
         parts = self._parts_of(value)
         for (name, target), part in zip(self.items(), parts, strict=True):
-            if target is None or part is None:
-                continue
             try:
                 _write(target, location, part)
             except (IndexError, TypeError, ValueError, RuntimeError, KeyError) as error:
@@ -76,7 +74,11 @@ def _at(name: str, part: Any, location: Any) -> Any:
 
 
 def _write(target: Any, location: Any, part: Any) -> None:
+    if target is None or part is None:
+        return
     if isinstance(target, dict):
+        if isinstance(part, dict) and set(part) != set(target):
+            raise ValueError(f"expected the names {tuple(target)}, not {tuple(part)}")
         for name, inner in target.items():
             _write(inner, location, part[name] if isinstance(part, dict) else part)
     else:

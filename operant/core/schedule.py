@@ -45,5 +45,5 @@ class Schedule:
             if match:
                 return cls(float(match[1]), float(match[2]), int(float(match[3].replace("_", ""))))
             return cls(float(text))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"expected a number or linear(start, end, steps): {error}") from error

@@ -30,7 +30,13 @@ class Spaces:
 
 def named(space: Space, name: str) -> dict[str, Space]:
     """The plain spaces inside `space` by dotted path; a plain space itself is called `name`."""
-    return {path or name: leaf for path, leaf in _walk(space, "")}
+    leaves = _walk(space, "")
+    found = {path or name: leaf for path, leaf in leaves}
+    if len(found) < len(leaves):
+        paths = [path for path, _ in leaves]
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise UsageError(f"space {twice!r}: two parts have this path; rename one in a wrapper")
+    return found
 
 
 def _walk(space: Space, path: str) -> list[tuple[str, Space]]:

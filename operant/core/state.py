@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import torch
+
+IN_PLACE = (torch.Generator, np.random.Generator, torch.Tensor)
 
 
 def state_of(owner: object, *names: str) -> dict[str, Any]:
@@ -45,11 +48,22 @@ def _write(value: Any, state: Any) -> Any:
         value.bit_generator.state = state
     elif isinstance(value, torch.Tensor):
         value.data.copy_(state)
-    elif isinstance(value, dict) and any(hasattr(p, "load_state_dict") for p in value.values()):
-        for key, part in value.items():
-            _write(part, state[key])
-    elif isinstance(value, tuple):
-        return tuple(state)
+    elif isinstance(value, dict) and _has_parts(value):
+        value.update({key: _write(part, state[key]) for key, part in value.items()})
+    elif isinstance(value, list | tuple):
+        if not _has_parts(value):
+            return type(value)(deepcopy(state))
+        return type(value)(_write(*pair) for pair in zip(value, state, strict=True))
     else:
-        return state
+        # A copy, or whoever loads the same state next would share what this owner changes.
+        return deepcopy(state)
     return value
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether there is something in it that is filled in place."""
+    if isinstance(value, dict):
+        return any(map(_has_parts, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_parts, value))
+    return hasattr(value, "load_state_dict") or isinstance(value, IN_PLACE)

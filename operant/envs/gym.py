@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive
 from operant.core.errors import UsageError, suggest
@@ -24,7 +25,7 @@ Manager = Literal["auto", "simple", "subproc", "native"]
 class EnvConfig(Config):
     """Which environments to run, and how many."""
 
-    id: str = "CartPole-v1"  # a Gymnasium id; `envpool/<task>` asks for EnvPool
+    id: str = "CartPole-v1"  # a Gymnasium id, `module:id`, or `envpool/<task>` for EnvPool
     num_envs: Count = 8  # environments stepped as one
     manager: Manager = "auto"  # auto: native where there is a vector form, else simple
     workers: CountOrZero = 0  # processes of the subproc manager; 0: one for each core
@@ -131,11 +132,13 @@ MUJOCO = "gymnasium.envs.mujoco"
 
 def check_env_id(env_id: str) -> None:
     """Refuse an id that cannot be made, before anything starts."""
-    namespace = env_id.rpartition("/")[0]
+    module, _, name = env_id.rpartition(":")
+    namespace = name.rpartition("/")[0]
+    _import(module, env_id)
     _provide(namespace, env_id)
     if namespace == "envpool":
         return _check_envpool(env_id)
-    spec = gymnasium.registry.get(env_id) or gymnasium.registry.get(_versioned(env_id))
+    spec = spec_of(env_id)
     if spec is None:
         near = [name for name in gymnasium.registry if name.startswith(env_id[:3])]
         hint = suggest(env_id, near or gymnasium.registry)
@@ -145,10 +148,12 @@ def check_env_id(env_id: str) -> None:
     return None
 
 
-def _versioned(env_id: str) -> str:
-    """Gymnasium takes an id without a version for the latest."""
-    versions = [name for name in gymnasium.registry if name.startswith(env_id + "-v")]
-    return max(versions, key=lambda name: int(name.rsplit("-v", 1)[1]), default="")
+def spec_of(env_id: str) -> EnvSpec | None:
+    """What is registered under an id; without a version it is the latest, as in Gymnasium."""
+    name = env_id.rpartition(":")[2]
+    versions = [known for known in gymnasium.registry if known.startswith(name + "-v")]
+    latest = max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]), default="")
+    return gymnasium.registry.get(name) or gymnasium.registry.get(latest)
 
 
 def _check_envpool(env_id: str) -> None:
@@ -169,6 +174,17 @@ def _provide(namespace: str, env_id: str) -> None:
     elif namespace == "ALE":
         gymnasium.register_envs(module)
     return None
+
+
+def _import(module: str, env_id: str) -> None:
+    """Import the module of an id such as `package.module:Name-v0`, which registers it."""
+    try:
+        importlib.import_module(module or "gymnasium")
+    except ImportError as error:
+        raise UsageError(
+            f"id = {env_id!r}: module {module!r} cannot be imported ({error}); "
+            f"expected a module on the Python path that registers the environment"
+        ) from error
 
 
 def provider(namespace: str, env_id: str) -> Any:

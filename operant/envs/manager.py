@@ -22,6 +22,7 @@ from operant.envs.gym import (
     make_env,
     operations_of,
     provider,
+    spec_of,
 )
 from operant.envs.native import NativeEnvManager, Vector
 from operant.envs.simple import SimpleEnvManager
@@ -68,8 +69,8 @@ def _why_not_native(config: EnvConfig) -> str:
     """What keeps a configuration from the native manager; empty if nothing does."""
     if config.id.startswith(ENVPOOL):
         return ""
-    spec = gymnasium.spec(config.id)
-    if spec.vector_entry_point is None:
+    spec = spec_of(config.id)
+    if spec is None or spec.vector_entry_point is None:
         return f"{config.id} has no vector form"
     if spec.additional_wrappers:
         return f"{config.id} is registered with wrappers, which a vector form cannot have"

@@ -59,6 +59,7 @@ class NativeEnvManager(Resumable):
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             env.single_observation_space, self.action_preprocessor, operations, info, lead=1
         )
+        self._converts = bool(self.obs_preprocessor_cpu.operations)
         self._check, self._lead = ActionCheck(self.spaces.action), (self.num_envs,)
         self._masks = [name for name in self.spaces.observation if is_mask(name)]
         self._no_masks = {name: x for name, x in self._zeros().items() if is_mask(name)}
@@ -159,7 +160,8 @@ class NativeEnvManager(Resumable):
         observation = self.guard.observation(raw)
         if self._masks:
             observation = self._no_masks | observation | info_masks(infos)
-        observation = self.obs_preprocessor_cpu(observation)
+        if self._converts:
+            observation = self.obs_preprocessor_cpu(observation)
         for name in self._masks:
             empty = ~np.any(observation[name], axis=-1)
             if empty.any():

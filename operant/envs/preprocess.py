@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # these modules import torch, which environment workers do wi
     from operant.core.tree import Array
 
 
+FEW = 64  # so many numbers Python looks through faster than NumPy can be called
+
+
 class Operation(Protocol):
     """Changes one observation, called `field`: its space once, its arrays at every step."""
 
@@ -257,20 +260,28 @@ def _converter(space: Space) -> Any:
 
 
 def _inside(space: Space, x: Array) -> bool:
-    if x.dtype.kind == "f":
-        return isinstance(space, gs.Box) and finite(x)
-    if isinstance(space, gs.Discrete):
-        # Seen as unsigned, a negative number is a huge one: one pass checks both bounds.
-        unsigned = x.astype(np.int64, copy=False).view(np.uint64)
-        return bool(np.maximum.reduce(unsigned, axis=None) < int(space.n))
+    if isinstance(space, gs.Box):
+        return x.dtype.kind in "fiu" and finite(x)
+    if x.dtype.kind not in "iu":
+        return False
     if isinstance(space, gs.MultiDiscrete):
         return bool((x >= 0).all() and (x < space.nvec).all())
-    return isinstance(space, gs.Box) or bool(((x == 0) | (x == 1)).all())
+    return _between(x, int(space.n)) if isinstance(space, gs.Discrete) else _between(x, 2)
+
+
+def _between(x: Array, end: int) -> bool:
+    """Whether all entries are from 0 to before `end`."""
+    if x.size <= FEW:
+        values = x.ravel().tolist()
+        return bool(min(values) >= 0 and max(values) < end)
+    return bool(x.min() >= 0 and x.max() < end)
 
 
 def finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite; one cheap product unless something looks wrong."""
     flat = x.ravel("K")
+    if flat.size <= FEW:
+        return math.isfinite(sum(flat.tolist()))
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(x).all())
 
 

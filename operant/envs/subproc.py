@@ -117,7 +117,8 @@ class SubProcEnvManager(Resumable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         for one in self.workers:
-            one.ask(worker.LOAD)
+            if not one.ask(worker.LOAD):
+                raise one.fault("died", one.last_words())
             one.talk.send(state["envs"][one.start : one.stop])
         self._insist(self._answers(self.workers))
 

@@ -75,21 +75,20 @@ def _obey(slots: Slots, talk: Connection) -> None:
     commands: dict[bytes, Callable[[], Any]] = {
         STEP: slots.step,
         RESET: slots.reset,
-        SAVE: lambda: talk_later.append([env.snapshot() for env in slots.envs]),
+        SAVE: lambda: [env.snapshot() for env in slots.envs],
         LOAD: lambda: [e.restore(s) for e, s in zip(slots.envs, talk.recv(), strict=True)],
     }
-    talk_later: list[Any] = []
     fd = talk.fileno()
     while (asked := os.read(fd, 1)) not in (CLOSE, b""):
         try:
-            commands[asked]()
+            result = commands[asked]()
         except BaseException as error:
             os.write(fd, ERROR)
             talk.send(_told(error))
             continue
         os.write(fd, DONE)
-        while talk_later:
-            talk.send(talk_later.pop())
+        if asked == SAVE:
+            talk.send(result)
     slots.close()
 
 

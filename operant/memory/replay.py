@@ -16,6 +16,7 @@ from operant.memory.rollout import RolloutCache
 SEEN = ("observation", "hidden_state", "first")
 STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")
 STORED = (*SEEN, *STEPS)
+ATTEMPTS = 1000  # to draw a valid step, where about half or more of the rows are
 
 
 class ExperienceReplay:
@@ -38,9 +39,10 @@ class ExperienceReplay:
     def store(self, chunk: Experience) -> None:
         """Append a chunk with one vectorised write."""
         part = tree.numpy(chunk)
-        if self.arrays is None:
-            self._allocate(part, len(part.reward))
         steps, envs = part.reward.shape
+        if self.arrays is None:
+            self._allocate(part)
+        self._check_room(steps, envs)
         columns = np.arange(envs)
         # A step that was followed by a reset at once leaves a row for its final observation.
         before = np.cumsum(part.replaced, axis=0) - part.replaced
@@ -60,14 +62,16 @@ class ExperienceReplay:
         self.arrays.first[self.cursor, columns] = part.first[steps]
         self.stored += int(part.valid.sum())
 
-    def _allocate(self, part: Experience, steps: int) -> None:
-        envs = part.reward.shape[1]
-        self.capacity = -(-self.size // envs) + 1
-        if self.capacity < 2 * steps + 2:
+    def _check_room(self, steps: int, envs: int) -> None:
+        if self.capacity < 2 * steps + 2:  # every step may end an episode, and so take two rows
             raise UsageError(
                 f"replay size = {self.size}: too small for chunks of {steps} steps of {envs} "
                 f"environments; expected at least {(2 * steps + 1) * envs}"
             )
+
+    def _allocate(self, part: Experience) -> None:
+        envs = part.reward.shape[1]
+        self.capacity = -(-self.size // envs) + 1
         shape = (self.capacity, envs)
         rows = {k: getattr(part, k) for k in STORED}
         self.arrays = Experience(
@@ -118,14 +122,19 @@ class ExperienceReplay:
         rows = np.zeros(batch_size, dtype=np.int64)
         columns = np.zeros(batch_size, dtype=np.int64)
         open_ = np.arange(batch_size)
-        while len(open_):
+        for _ in range(ATTEMPTS):
+            if not len(open_):
+                return rows, columns
             place = self.random.integers(starts[-1], size=len(open_))
             column = np.searchsorted(starts, place, side="right")
             behind = starts[column] - place + length - 1  # steps from the cursor back to the start
             rows[open_] = (self.cursor[column] - behind) % self.capacity
             columns[open_] = column
             open_ = open_[~self.arrays.valid[rows[open_], columns[open_]]]
-        return rows, columns
+        raise UsageError(
+            f"the replay holds no {length} consecutive steps of which the first is valid; "
+            f"collect more, or use a larger replay than {self.size} steps"
+        )
 
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """One whole step: what was seen, decided and answered."""
@@ -148,7 +157,7 @@ class ExperienceReplay:
         """Put back what `state_dict` gave."""
         if "rows" in state:
             rows = state["rows"]
-            self._allocate(Experience(**rows, final_observation=None, replaced=None), steps=1)
+            self._allocate(Experience(**rows, final_observation=None, replaced=None))
             for name in STORED:
                 part = getattr(self.arrays, name)
                 tree.write(part, slice(0, len(rows["reward"])), rows[name])

@@ -131,8 +131,8 @@ class RolloutCache:
         return self.chunk
 
     def store(self, chunk: Experience) -> None:
-        """Hold `chunk` itself until `clear`."""
-        self.chunk, self.cursor = chunk, self.length
+        """Hold `chunk` itself until `clear`; what was being written is let go."""
+        self.chunk, self.arrays, self.cursor = chunk, None, self.length
 
     def clear(self) -> None:
         """Make room: the row after the last step becomes the first."""

@@ -31,10 +31,12 @@ class TrajTracker:
 
     def _finish(self, b: int, infos: dict[str, Any]) -> TrajInfo:
         success = infos.get("is_success")
+        # Of a batch, some environments may say and others not; Gymnasium marks those that do.
+        told = success is not None and bool(infos.get("_is_success", np.ones_like(success))[b])
         return TrajInfo(
             int(self.lengths[b]),
             float(self.rewards[b]),
-            None if success is None else bool(np.asarray(success)[b]),
+            bool(np.asarray(success)[b]) if told else None,
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -93,3 +93,6 @@ def counter(index: int) -> GymEnv:
 
 def actions(count: int) -> dict[str, Any]:
     return {"action": np.zeros(count, np.int64)}
+
+
+gymnasium.register("Faulty-v0", FaultEnv)  # type: ignore[arg-type]  # a class makes them too

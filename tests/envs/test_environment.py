@@ -181,3 +181,14 @@ def test_an_environment_that_renders_gives_frames() -> None:
     assert env.render().shape == (400, 600, 3)
     env.close()
     env.close()
+
+
+def test_an_id_may_name_the_module_that_registers_it() -> None:
+    env = make_env(EnvConfig(id="faulty:Faulty-v0"))
+    assert env.reset(seed=0)["observation"].tolist() == [0, 0]
+    with pytest.raises(UsageError, match="module 'no_such_module' cannot be imported"):
+        check_env_id("no_such_module:Faulty-v0")
+
+
+def test_an_id_without_a_version_is_the_latest() -> None:
+    assert make_env(EnvConfig(id="CartPole")).env_id == "CartPole-v1"

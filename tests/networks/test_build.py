@@ -69,8 +69,8 @@ def test_one_vector_becomes_an_mlp_and_output_layers_and_nothing_else() -> None:
     assert {name: tuple(p.shape) for name, p in net.named_parameters()} == {
         "body.layers.0.weight": (8, 4),
         "body.layers.0.bias": (8,),
-        "body.layers.2.weight": (7, 8),
-        "body.layers.2.bias": (7,),
+        "body.layers.1.weight": (7, 8),
+        "body.layers.1.bias": (7,),
         "outputs.policy.weight": (5, 7),
         "outputs.policy.bias": (5,),
         "outputs.value.weight": (1, 7),
@@ -114,7 +114,7 @@ def test_bytes_are_read_as_fractions_of_the_spaces_bound() -> None:
     ("name", "gain"),
     [
         ("body.layers.0", 2**0.5),
-        ("body.layers.2", 2**0.5),
+        ("body.layers.1", 2**0.5),
         ("outputs.policy", 0.01),
         ("outputs.value", 1.0),
     ],

@@ -1,0 +1,90 @@
+"""Writes `command-line.md` from the configuration, so that it cannot rot, and orders the site.
+
+`python docs/generate.py` writes the page; mkdocs calls `on_config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE / "command-line.md"
+FIRST = ("index.md", "getting-started.md", "command-line.md", "environments.md", "checkpoints.md")
+
+INTRO = """\
+# The command line
+
+This page is generated from the source by `make docs`; `--help` prints the same.
+
+Every setting of a run is a flag: `--section.field value`. The same names, nested, are the keys
+of a YAML file given by `--config`, and of the `config.yaml` that every run keeps. A setting comes
+from, in this order, the last that says anything winning: the defaults below, the recipe that fits
+agent and environment, the file, the flags.
+
+- A switch is `--agent.double` or `--no-agent.double`, or takes `true` or `false`.
+- A list takes several words, or one with commas: `--network.hidden 64 64`, `... 64,64`.
+- A schedule is a number, or `linear(start, end, steps)`, which goes in a straight line from `start`
+  to `end` over so many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
+- Whole numbers may be written `100_000`.
+- `--env.kwargs name=value ...` goes to the environment's constructor.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl-C and SIGTERM with
+everything saved.
+"""
+
+
+def page() -> str:
+    """The whole of `command-line.md`."""
+    from operant.agents import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
+    from operant.cli import COMMANDS  # noqa: PLC0415
+    from operant.session.config import rows  # noqa: PLC0415
+    from operant.session.run_config import run_config  # noqa: PLC0415
+
+    parts = [INTRO, "## Commands\n"]
+    for command, options, usage in COMMANDS.values():
+        about = (command.__doc__ or "").splitlines()[0]
+        parts += [f"### `{usage}`\n", about + "\n", *_table(rows(options))]
+    parts.append("## Settings that every agent has\n")
+    settings = [row for row in rows(run_config("ppo")) if row.flag != "--algorithm"]
+    shared = [row for row in settings if row.section != "agent"]
+    for section in dict.fromkeys(row.section for row in shared):
+        parts.append(f"### {section or 'The run'}\n")
+        parts += _table(row for row in shared if row.section == section)
+    parts.append("## Settings of one agent\n")
+    for name, (cls, _) in sorted(AGENTS.items()):
+        about = (cls.__doc__ or "").splitlines()[0]
+        own = [row for row in rows(run_config(name)) if row.section == "agent"]
+        parts += [f"### {name}\n", f"`{cls.__name__}`: {about}\n", *_table(own)]
+    return "\n".join(parts)
+
+
+def _table(found: Iterable[Any]) -> list[str]:
+    lines = [
+        f"| `{row.flag}` | {_code(row.accepts)} | {_code(row.default)} | {_text(row.comment)} |"
+        for row in found
+    ]
+    if not lines:
+        return []
+    return ["| flag | takes | default | |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"]
+
+
+def _code(text: str) -> str:
+    return f"`{_text(text)}`" if text else ""
+
+
+def _text(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def on_config(config: Any) -> Any:
+    """For mkdocs: the pages in reading order, then all others by name."""
+    names = sorted(path.name for path in HERE.glob("*.md"))
+    rest = [name for name in names if name not in FIRST]
+    config["nav"] = [*FIRST, *rest]
+    return config
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

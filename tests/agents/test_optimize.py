@@ -1,0 +1,123 @@
+"""Gradient steps, target networks, averages and what is due."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from worked import entries, table
+
+from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.core.running import RunningStatistics
+from operant.core.schedule import Schedule
+
+
+def slide(optimizer: Optimizer, parameter: nn.Parameter, steps: int = 0) -> float:
+    """One step along a slope of (3, 4); the norm it reports."""
+    return optimizer.step((parameter * torch.tensor([3.0, 4.0])).sum(), steps).item()
+
+
+def test_a_step_goes_down_the_gradient_by_the_learning_rate() -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+    norm = slide(Optimizer([parameter], Schedule(0.1)), parameter)
+    assert norm == pytest.approx(5.0)
+    assert parameter.tolist() == pytest.approx([0.9, 0.9])  # Adam's first step has this length
+
+
+def test_gradients_of_an_earlier_loss_are_forgotten() -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+    optimizer = Optimizer([parameter], Schedule(0.1))
+    parameter.grad = torch.tensor([-1e6, -1e6])
+    assert slide(optimizer, parameter) == pytest.approx(5.0)
+    assert slide(optimizer, parameter) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("bound", "kept"), [(0.0, [3.0, 4.0]), (1.0, [0.6, 0.8]), (9.0, [3.0, 4.0])]
+)
+def test_a_long_gradient_is_cut_and_its_true_norm_reported(bound: float, kept: list[float]) -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+    norm = slide(Optimizer([parameter], Schedule(0.1), bound), parameter)
+    assert norm == pytest.approx(5.0)
+    assert parameter.grad is not None
+    assert parameter.grad.tolist() == pytest.approx(kept, rel=1e-4)
+
+
+def test_the_learning_rate_is_that_of_the_steps_so_far() -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+    optimizer = Optimizer([parameter], Schedule(0.4, 0.0, 100))
+    slide(optimizer, parameter, steps=75)
+    assert parameter.tolist() == pytest.approx([0.9, 0.9])
+    slide(optimizer, parameter, steps=100)
+    assert parameter.tolist() == pytest.approx([0.9, 0.9])
+
+
+def test_a_restored_optimizer_keeps_its_momentum() -> None:
+    one, two = (nn.Parameter(torch.tensor([1.0, 1.0])) for _ in range(2))
+    first, second = (Optimizer([p], Schedule(0.1)) for p in (one, two))
+    slide(first, one)
+    two.data.copy_(one)
+    second.load_state_dict(deepcopy(first.state_dict()))
+    for optimizer, parameter in ((first, one), (second, two)):
+        optimizer.step((parameter * torch.tensor([-1.0, 2.0])).sum(), 0)
+    assert one.tolist() == two.tolist()
+
+
+@pytest.mark.parametrize(("tau", "expected"), [(0.0, 2.0), (0.25, 4.0), (1.0, 10.0)])
+def test_a_target_network_moves_by_its_share_and_its_source_not_at_all(
+    tau: float, expected: float
+) -> None:
+    target, source = table(value=[[2.0]]), table(value=[[10.0]])
+    move_towards(target, source, tau)
+    assert (entries(target, "value").item(), entries(source, "value").item()) == (expected, 10.0)
+
+
+def test_a_target_network_takes_over_running_statistics() -> None:
+    target, source = table(value=[[2.0]]), table(value=[[10.0]])
+    for network in (target, source):
+        network.add_module("statistics", RunningStatistics((1,)))
+    source.get_submodule("statistics").update(torch.tensor([[3.0], [5.0]]))  # type: ignore[operator]  # a method
+    move_towards(target, source, 0.1)
+    assert target.get_buffer("statistics.mean").item() == 4.0
+    assert target.get_buffer("statistics.count").item() == 2
+
+
+def test_the_total_is_the_sum_with_all_its_gradients() -> None:
+    x = torch.tensor(3.0, requires_grad=True)
+    both = total({"one": 2 * x, "two": 5 * x})
+    both.backward()
+    assert (both.item(), x.grad) == (21.0, torch.tensor(7.0))
+
+
+def test_metrics_are_averaged_by_name() -> None:
+    parts = [{"a": torch.tensor(1.0), "b": torch.tensor(4.0, requires_grad=True)}]
+    parts.append({"b": torch.tensor(8.0), "a": torch.tensor(2.0)})
+    assert averaged(parts) == {"a": 1.5, "b": 6.0}
+    assert averaged([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "done", "due"),
+    [
+        (0, 0, 0),
+        (100, 0, 0),  # learning starts here, and nothing has piled up
+        (103, 0, 0),
+        (104, 0, 1),
+        (120, 1, 4),
+        (120, 5, 0),
+        (120, 9, 0),  # never below zero
+    ],
+)
+def test_updates_are_due_for_steps_beyond_those_waited_for(
+    stored: int, done: int, due: int
+) -> None:
+    config = SimpleNamespace(learning_starts=100, updates_per_step=0.25)
+    assert updates_due(stored, config, done) == due
+
+
+def test_several_updates_a_step_are_all_due() -> None:
+    config = SimpleNamespace(learning_starts=10, updates_per_step=2.5)
+    assert updates_due(13, config, 0) == 7
