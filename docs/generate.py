@@ -62,7 +62,7 @@ def page() -> str:
 
 def _table(found: Iterable[Any]) -> list[str]:
     lines = [
-        f"| `{row.flag}` | {_code(row.accepts)} | {_code(row.default)} | {_text(row.comment)} |"
+        f"| `{row.flag}` | {_code(row.accepts)} | {_code(row.default)} | {row.comment} |"
         for row in found
     ]
     if not lines:
@@ -71,11 +71,7 @@ def _table(found: Iterable[Any]) -> list[str]:
 
 
 def _code(text: str) -> str:
-    return f"`{_text(text)}`" if text else ""
-
-
-def _text(text: str) -> str:
-    return text.replace("|", "\\|")
+    return " or ".join(f"`{part}`" for part in text.split("|") if part)
 
 
 def on_config(config: Any) -> Any:

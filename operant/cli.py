@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,22 +24,26 @@ from operant.session.config import describe, load_yaml, parse_flags, rows
 
 if TYPE_CHECKING:
     from operant.core.protocols import Agent
+    from operant.recipes import Recipe
     from operant.session.run_config import RunConfig
     from operant.session.session import Session
 
 INTRO = """\
 Operant trains agents by deep reinforcement learning.
 
-  operant train ppo --env.id CartPole-v1    train; every setting is a flag
-  operant resume                            go on with the newest unfinished run
-  operant eval RUN                          play whole episodes and report the return
-  operant play RUN                          watch it, or --record out.mp4
-  operant plot RUN ...                      learning curves to a PNG
-  operant list                              agents, recipes and environments
+  operant train ppo --env.id CartPole-v1   train; every setting is a flag
+  operant resume                           go on with the newest unfinished run
+  operant eval RUN                         play episodes and report the return
+  operant play RUN                         watch it, or --record out.mp4
+  operant plot RUN ...                     learning curves to a PNG
+  operant list                             agents, recipes and environments
 
-`operant train AGENT --help` explains every setting of an agent, `operant COMMAND --help` the rest.
-RUN is a run directory, or its name under runs/. Exit codes: 0 done, 1 failed, 2 wrong usage,
-130 and 143 stopped by Ctrl-C and SIGTERM, with everything saved.
+`operant train AGENT --help` explains every setting of an agent, and
+`operant COMMAND --help` the rest. RUN is a run directory, or its name under
+runs/; without one, the newest run is meant.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl-C and
+SIGTERM with everything saved.
 """
 
 
@@ -92,28 +98,35 @@ class PlotOptions(Config):
 
 def train(argv: list[str]) -> int:
     """Train an agent from its first step."""
-    from operant.recipes.compose import compose  # noqa: PLC0415  # torch is slow to import
+    from operant.session.play import drawable  # noqa: PLC0415  # torch is slow to import
     from operant.session.preview import preview  # noqa: PLC0415
-    from operant.session.session import Session, resolved  # noqa: PLC0415
+    from operant.session.session import Session  # noqa: PLC0415
+
+    options, config, recipe = _composed(argv)
+    if options.dry_run:
+        print(preview(config))
+        return 0
+    if options.video != "none":
+        drawable(config.env).close()  # better now than after hours of training
+    session = Session.create(config, Path(options.runs), ["operant", "train", *argv], options.name)
+    if recipe and not options.quiet:
+        print(f"recipe {recipe.name}: {recipe.about}")
+    try:
+        return _run(session, options.quiet, options.video)
+    except UsageError:
+        session.discard()
+        raise
+
+
+def _composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
+    """What a command line of `train` asks for."""
+    from operant.recipes.compose import compose  # noqa: PLC0415
 
     options, words = parse_flags(TrainOptions, argv, partial=True)
     tree = load_yaml(Path(options.config)) if options.config else {}
     agent = words.pop(0) if words and not words[0].startswith("--") else ""
-    config, recipe = compose(
-        agent,
-        tree,
-        words,
-        options.recipe,
-        options.config or "",
-        [row.flag for row in rows(TrainOptions)],
-    )
-    if recipe and not options.quiet and not options.dry_run:
-        print(f"recipe {recipe.name}: {recipe.about}")
-    if options.dry_run:
-        print(preview(resolved(config)))
-        return 0
-    session = Session.create(config, Path(options.runs), ["operant", "train", *argv], options.name)
-    return _run(session, options.quiet, options.video)
+    others = [row.flag for row in rows(TrainOptions)]
+    return options, *compose(agent, tree, words, options.recipe, options.config or "", others)
 
 
 def resume(argv: list[str]) -> int:
@@ -153,9 +166,11 @@ def evaluate(argv: list[str]) -> int:
 
 def play(argv: list[str]) -> int:
     """Watch a trained agent, on screen or in a file."""
-    from operant.session.play import record, show  # noqa: PLC0415
+    from operant.session.play import check_screen, record, show  # noqa: PLC0415
 
     options, words = parse_flags(PlayOptions, argv)
+    if options.record is None:
+        check_screen()
     config, agent = _agent(words, options.runs)
     if options.record is None:
         played = show(config, agent, options.episodes)
@@ -192,19 +207,17 @@ def list_(argv: list[str]) -> int:
     from operant.recipes import RECIPES  # noqa: PLC0415
 
     _, words = parse_flags(Config, argv)
-    pattern = _at_most_one(words) or "*"
+    pattern = (_at_most_one(words) or "").lower()
+    found = [i for i in known_ids() if fnmatch(i.lower(), f"*{pattern.strip('*')}*")]
+    if not found:
+        raise UsageError(f"no environment matches {pattern!r}; `operant list` shows them all")
     print("agents")
     for name, (cls, _) in sorted(AGENTS.items()):
         print(f"  {name:14} {(cls.__doc__ or '').splitlines()[0]}")
     print("recipes")
     for recipe in RECIPES:
         print(f"  {recipe.name:14} {recipe.pattern:14} {recipe.about}")
-    print("environments")
-    found = [i for i in known_ids() if fnmatch(i.lower(), f"*{pattern.lower().strip('*')}*")]
-    for env_id in found:
-        print(f"  {env_id}")
-    if not found:
-        raise UsageError(f"no environment matches {pattern!r}{suggest(pattern, known_ids())}")
+    print("environments", *found, sep="\n  ")
     return 0
 
 
@@ -213,6 +226,7 @@ def _run(session: Session, quiet: bool, video: str = "none") -> int:
     from operant.session.play import record  # noqa: PLC0415
     from operant.session.plot import plot_runs  # noqa: PLC0415
     from operant.session.runner import Runner  # noqa: PLC0415
+    from operant.session.session import ERROR  # noqa: PLC0415
 
     run = session.run
     with session:
@@ -221,6 +235,8 @@ def _run(session: Session, quiet: bool, video: str = "none") -> int:
         runner = Runner(session, quiet)
         try:
             runner.train()
+        except EnvironmentFault as error:
+            raise EnvironmentFault(f"{error} (traceback: {run / ERROR})") from error
         finally:
             runner.close()
         if runner.stopped is not None:
@@ -273,9 +289,7 @@ def help_text(argv: list[str]) -> str:
     intro = f"{usage}\n\n{command.__doc__}"
     text = describe(options, intro=intro, examples=EXAMPLES.get(argv[0], ()), color=color)
     if argv[0] == "train" and len(argv) > 1:
-        from operant.recipes.compose import compose  # noqa: PLC0415
-
-        config, recipe = compose(argv[1], {}, argv[2:])
+        _, config, recipe = _composed(argv[1:])
         origin = f"Defaults are those of the recipe {recipe.name}.\n" if recipe else ""
         text += "\n" + describe(type(config), config, intro=origin, color=color)
     return text
@@ -296,15 +310,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; what went wrong is one line, and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(words)
-    except UsageError as error:
-        return _fail(error, 2)
-    except (CheckpointError, EnvironmentFault, TrainingFault) as error:
-        return _fail(error, 1)
-    except KeyboardInterrupt:
-        return _fail("interrupted; the last checkpoint is whole", 130)
-    except BrokenPipeError:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (Exception, KeyboardInterrupt) as error:
+        reason, code = _explained(error)
+        if not reason:
+            raise  # a mistake of ours, which only a traceback explains
+        print(f"operant: error: {' '.join(reason.split())}", file=sys.stderr)
+        return code
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    print(f"operant: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    """What happened in one sentence, empty if there is none to say, and the exit code."""
+    match error:
+        case UsageError():
+            return str(error), 2
+        case CheckpointError() | EnvironmentFault() | TrainingFault():
+            return str(error), 1
+        case KeyboardInterrupt():
+            return "interrupted; the last checkpoint is whole", 128 + (*error.args, 2)[0]
+        case OSError(strerror=str(reason)):
+            return f"{error.filename or 'a file'}: {reason}", 1
+        case MemoryError() | RuntimeError() if "allocate" in str(error):
+            return f"out of memory: {error}; --dry-run shows what a run needs", 1
+    return "", 1
 
 
 def _dispatch(words: list[str]) -> int:
@@ -317,8 +356,3 @@ def _dispatch(words: list[str]) -> int:
     if words[0] not in COMMANDS:
         raise UsageError(f"command {words[0]!r} is unknown{suggest(words[0], COMMANDS)}")
     return COMMANDS[words[0]][0](words[1:])
-
-
-def _fail(reason: object, code: int) -> int:
-    print(f"operant: error: {reason}", file=sys.stderr)
-    return code

@@ -26,6 +26,8 @@ from operant.ops.distribution import distribution_for, masks_of
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCriticConfig(Config):
+    """How A2C learns."""
+
     length: Count = 5  # steps of every environment behind one update
     lr: Schedule = Schedule(7e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     gamma: Fraction = 0.99  # worth of a reward one step away
@@ -110,6 +112,7 @@ class ActorCritic:
         )
         metrics["learning_rate"] = self.optimizer.lr(self.steps)
         self.steps += int(batch.valid.sum())
+        self.network.observe(batch.observation, batch.valid)  # last: the batch was acted on before
         self.memory.clear()
         return metrics
 
@@ -119,7 +122,7 @@ class ActorCritic:
         chunk = tree.to(chunk, self.device)
         value_now, next_value = values_of(self.network, chunk)
         discount = self.config.gamma * ~chunk.terminated
-        trace = self.config.lam * ~chunk.ended
+        trace = self.config.lam * ~chunk.cut
         advantage = returns.gae(chunk.reward, value_now, next_value, discount, trace)
         steps = len(chunk.reward)
         return Batch(

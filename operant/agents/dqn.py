@@ -6,14 +6,13 @@ action is the best of each part, and one discrete action is the case of one part
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.agents.sequence import unroll
 from operant.core import tree
 from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive
@@ -32,6 +31,8 @@ from operant.ops.distribution import masks_of
 
 @dataclass(frozen=True, kw_only=True)
 class DQNConfig(Config):
+    """How DQN learns."""
+
     length: Count = 4  # steps of every environment between updates
     lr: Schedule = Schedule(1e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     gamma: Fraction = 0.99  # worth of a reward one step away
@@ -64,7 +65,7 @@ class DQN:
         self.action_space = action_space
         self.names = tuple(action_space)
         self.choices = {name: choices(space) for name, space in action_space.items()}
-        self.target = deepcopy(network).requires_grad_(False)
+        self.target = Target(network)
         self.device = next(network.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm)
@@ -125,7 +126,7 @@ class DQN:
             seen.append(self.learn())
             self.updates += 1
             if self.updates % self.config.target_every == 0:
-                move_towards(self.target, self.network, self.config.tau)
+                self.target.follow(self.config.tau)
         if not seen:
             return {}
         rates = {"learning_rate": self.optimizer.lr(self.acted), "n_updates": self.updates}
@@ -135,6 +136,7 @@ class DQN:
         """One gradient step on windows drawn from memory."""
         length = self.window + self.config.n_step - 1
         batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        self.network.observe(tree.index(batch.observation, 0), batch.valid[0])
         losses, metrics = self.compute_loss(batch)
         norm = self.optimizer.step(total(losses), self.acted)
         return {**metrics, "grad_norm": norm}
@@ -153,13 +155,13 @@ class DQN:
     def targets(self, batch: Experience) -> Tensor:
         """What each action turned out to be worth, `[T, B]`."""
         rows = (1, len(batch.reward) + 1)
-        ahead = self.q_values(self.target, batch, rows)
+        ahead = self.q_values(self.target.network, batch, rows)
         judge = self.q_values(self.network, batch, rows) if self.config.double else ahead
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         best = value.greedy(judge, self.choices, masks)
         next_value = value.q_of(ahead, best, self.choices)
         discount = self.config.gamma * ~batch.terminated
-        return returns.n_step(batch.reward, next_value, discount, batch.ended, self.config.n_step)
+        return returns.n_step(batch.reward, next_value, discount, batch.cut, self.config.n_step)
 
     def q_values(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
         """The worth of every choice in these rows."""

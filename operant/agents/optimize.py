@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from functools import reduce
 from typing import Any
 
@@ -40,6 +41,11 @@ class Optimizer:
         self.adam.step()
         return norm
 
+    def freeze(self, frozen: bool = True) -> None:
+        """Keep gradients out of the parameters, or let them in again."""
+        for parameter in self.parameters:
+            parameter.requires_grad_(not frozen)
+
     def state_dict(self) -> dict[str, Any]:
         """Adam's moments and counts."""
         return self.adam.state_dict()
@@ -49,12 +55,29 @@ class Optimizer:
         self.adam.load_state_dict(state)
 
 
-@torch.no_grad()
-def move_towards(target: Network, source: Network, tau: float) -> None:
-    """Target network: target ← target + tau (source − target); tau one copies."""
-    torch._foreach_lerp_(tuple(target.parameters()), tuple(source.parameters()), tau)
-    for buffer, other in zip(target.buffers(), source.buffers(), strict=True):
-        buffer.copy_(other)
+class Target:
+    """A copy of a network that follows it at a distance, and that no gradient enters."""
+
+    def __init__(self, source: Network) -> None:
+        self.network = deepcopy(source).requires_grad_(False)
+        # Collected once: walking the modules would cost more than the arithmetic.
+        self._weights = tuple(self.network.parameters()), tuple(source.parameters())
+        self._buffers = tuple(zip(self.network.buffers(), source.buffers(), strict=True))
+
+    @torch.no_grad()
+    def follow(self, tau: float) -> None:
+        """own ← own + tau (source − own); tau one copies. Buffers are copied."""
+        torch._foreach_lerp_(*self._weights, tau)
+        for own, other in self._buffers:
+            own.copy_(other)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The copy's weights."""
+        return self.network.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put the copy's weights back."""
+        self.network.load_state_dict(state)
 
 
 def total(losses: Tensors) -> Tensor:

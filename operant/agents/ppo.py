@@ -19,6 +19,8 @@ from operant.ops import policy, value
 
 @dataclass(frozen=True, kw_only=True)
 class PPOConfig(ActorCriticConfig):
+    """How PPO learns."""
+
     length: Count = 128  # steps of every environment behind one update
     lr: Schedule = Schedule(3e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     lam: Fraction = 0.95  # trust in rewards seen over values guessed

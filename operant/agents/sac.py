@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,7 +18,7 @@ import torch
 from gymnasium.spaces import Box
 from torch import Tensor, nn
 
-from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.agents.sequence import substate, unroll
 from operant.core import tree
 from operant.core.config import Config, Count, CountOrZero, Fraction, Positive
@@ -38,6 +37,8 @@ from operant.ops.distribution import ActionDistribution, distribution_for, masks
 
 @dataclass(frozen=True, kw_only=True)
 class SACConfig(Config):
+    """How SAC learns."""
+
     length: Count = 1  # steps of every environment between updates
     lr: Schedule = Schedule(3e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     gamma: Fraction = 0.99  # worth of a reward one step away
@@ -68,8 +69,7 @@ class SAC:
     ) -> None:
         self.actor, self.memory, self.config = actor, memory, config
         self.critics = {f"critic{i}": critic for i, critic in enumerate(critics)}
-        self.targets = deepcopy(self.critics)
-        freeze(self.targets)
+        self.targets = {name: Target(critic) for name, critic in self.critics.items()}
         self.action_space, self.names = action_space, tuple(action_space)
         self.distribution = distribution_for(action_space, squash=True)
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
@@ -167,6 +167,8 @@ class SAC:
         """One gradient step of critics, actor and temperature."""
         length = self.window + self.config.n_step - 1
         batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        for network in (self.actor, *self.critics.values()):
+            network.observe(tree.index(batch.observation, 0), batch.valid[0])
         losses, critic_metrics = self.compute_loss(batch)
         self.critic_optimizer.step(total(losses), self.acted)
         loss, entropy = self.actor_loss(batch)
@@ -176,8 +178,8 @@ class SAC:
             alpha_loss = self.log_alpha * (entropy - self.target_entropy)
             self.alpha_optimizer.step(alpha_loss, self.acted)
             metrics["ent_coef_loss"] = alpha_loss
-        for name, critic in self.critics.items():
-            move_towards(self.targets[name], critic, self.config.tau)
+        for target in self.targets.values():
+            target.follow(self.config.tau)
         return {**metrics, "ent_coef": self.log_alpha.exp()}
 
     def compute_loss(self, batch: Experience) -> tuple[Tensors, Tensors]:
@@ -195,15 +197,16 @@ class SAC:
     @torch.no_grad()
     def worth(self, batch: Experience) -> Tensor:
         """What each action turned out to be worth, `[T, B]`."""
-        next_value, _ = self.soft_value(self.targets, batch, (1, len(batch.reward) + 1))
+        judges = {name: target.network for name, target in self.targets.items()}
+        next_value, _ = self.soft_value(judges, batch, (1, len(batch.reward) + 1))
         discount = self.config.gamma * ~batch.terminated
-        return returns.n_step(batch.reward, next_value, discount, batch.ended, self.config.n_step)
+        return returns.n_step(batch.reward, next_value, discount, batch.cut, self.config.n_step)
 
     def actor_loss(self, batch: Experience) -> tuple[Tensor, Tensor]:
         """The policy's loss over the window's first steps, and its mean entropy."""
-        freeze(self.critics)  # the gradient passes through them, not into them
+        self.critic_optimizer.freeze()  # the gradient passes through them, not into them
         worth, entropy = self.soft_value(self.critics, batch, (0, self.window))
-        freeze(self.critics, False)
+        self.critic_optimizer.freeze(False)
         valid = batch.valid[: self.window]
         return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid).detach()
 
@@ -271,9 +274,3 @@ def entropy_target(action_space: dict[str, Space], config: SACConfig) -> float:
         target += config.discrete_entropy * sum(math.log(n) for n in counts)
         target -= 0 if counts else math.prod(space.shape or ())
     return target
-
-
-def freeze(networks: dict[str, Network], frozen: bool = True) -> None:
-    """Keep gradients out of these networks, or let them in again."""
-    for network in networks.values():
-        network.requires_grad_(not frozen)

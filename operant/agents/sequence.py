@@ -74,12 +74,12 @@ def minibatches(
     steps, envs = batch.valid.shape
     if recurrent:
         count = max(1, size // steps)
-        for part in torch.randperm(envs, generator=generator).split(count):
+        for part in torch.randperm(envs, generator=generator, device=generator.device).split(count):
             yield batch[:, part], batch.valid[:, part]
         return
     flat = tree.map(lambda x: x[:steps].flatten(0, 1), batch)
     chosen = flat.valid.nonzero().squeeze(-1)
-    order = chosen[torch.randperm(len(chosen), generator=generator)]
+    order = chosen[torch.randperm(len(chosen), generator=generator, device=generator.device)]
     parts = max(1, round(len(order) / size))
     for part in order.tensor_split(parts):
         yield tree.index(flat, part[None]), None

@@ -53,6 +53,14 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
         return self.terminated | self.truncated  # type: ignore[no-any-return]  # a field
 
     @property
+    def cut(self) -> Tensor:
+        """Where no later reward belongs to the same story: the episode ended, or its next step
+        was lost with the process that took it."""
+        lost = torch.zeros_like(self.valid)
+        lost[:-1] = ~self.valid[1:]
+        return self.ended | lost
+
+    @property
     def masks(self) -> Tensor:
         """Zero where an episode begins, else one."""
         return 1.0 - self.first.float()  # type: ignore[no-any-return]  # a field

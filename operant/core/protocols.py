@@ -56,7 +56,7 @@ class Network(Stateful, Protocol):
     One moment: `forward(observation [B, ...], hidden_state)`. A sequence: the same with
     `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode
     begins. `outputs` names what is wanted, all by default. Returns the outputs and the state
-    carried out.
+    carried out. `observe` lets it normalise by what it has seen.
     """
 
     recurrent: bool
@@ -72,6 +72,7 @@ class Network(Stateful, Protocol):
         outputs: tuple[str, ...] | None = None,
     ) -> tuple[Tensors, HiddenState]: ...
     def initial_state(self, batch_size: int) -> HiddenState: ...
+    def observe(self, observation: Tensors, valid: Tensor | None = None) -> None: ...
 
 
 class NetworkMaker(Protocol):

@@ -23,6 +23,8 @@ from operant.networks.submodule import Chain, SubModule, identity, key
 from operant.networks.towers import Towers
 from operant.networks.vector import LSTM, MLP, Activation
 
+Reader = Literal["auto", "nature", "small", "flat"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig(Config):
@@ -30,7 +32,7 @@ class NetworkConfig(Config):
 
     hidden: tuple[int, ...] = (64, 64)  # sizes of the layers that read vectors
     activation: Activation = "tanh"  # after each of these layers
-    image: Literal["auto", "nature", "small"] = "auto"  # reads images; auto: nature from 36 pixels
+    image: Reader = "auto"  # reads images; auto: nature from 36 pixels; flat: as if vectors
     image_size: CountOrZero = 0  # features of an image; 0: 512 for nature, 128 for small
     lstm: CountOrZero = 0  # size of a memory behind all of this; 0: none
     separate: bool = False  # give policy and value networks of their own
@@ -107,10 +109,10 @@ def _build_one(
 
 def _source(config: NetworkConfig, space: Space, sizes: tuple[int, ...]) -> SubModule:
     shape = _shape(space)
-    if len(shape) == 3 and (min(shape[1:]) >= 3 or config.image != "auto"):
-        small = config.image == "small" or (config.image == "auto" and min(shape[1:]) < 36)
-        own = 128 if small else 512
-        source: SubModule = (SmallCNN if small else NatureCNN)(shape, config.image_size or own)
+    reader = _reader(config.image, shape)
+    if reader != "flat":
+        network, own = (SmallCNN, 128) if reader == "small" else (NatureCNN, 512)
+        source: SubModule = network(shape, config.image_size or own)
     elif sizes:
         layers = MLP(convert_shape(shape, 1), sizes, config.activation)
         source = layers if len(shape) == 1 else Chain(identity(shape), layers)
@@ -119,6 +121,16 @@ def _source(config: NetworkConfig, space: Space, sizes: tuple[int, ...]) -> SubM
     if isinstance(space, gs.Box) and space.dtype == np.uint8:
         source.byte_scale = 1 / max(1, int(space.high.max()))
     return source
+
+
+def _reader(image: Reader, shape: Shape) -> Reader:
+    """What `auto` stands for here; what is no image is flat."""
+    if len(shape) != 3:
+        return "flat"
+    if image != "auto":
+        return image
+    side = min(shape[1:])
+    return "nature" if side >= 36 else "small" if side >= 3 else "flat"
 
 
 def _body(

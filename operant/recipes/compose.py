@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from operant.core.errors import UsageError, suggest
+from operant.envs.catalog import full_id
 from operant.recipes import RECIPES, Recipe, recipe_for
 from operant.session.config import from_tree, parse_flags
-from operant.session.run_config import RunConfig, run_config
+from operant.session.run_config import RunConfig, run_config, split_algorithm
 
 
 def compose(
@@ -24,29 +26,28 @@ def compose(
     `tree` are the settings of the file `source`; `recipe` is a name, `auto` for the one that fits
     agent and environment, or `none`; `others` are flags known elsewhere, for the suggestions.
     """
-    algorithm = _algorithm(algorithm, tree, source)
+    written, tree = split_algorithm(tree, source)
+    algorithm = _algorithm(algorithm, written, flags, source)
     cls = run_config(algorithm)
     draft, _ = parse_flags(cls, flags, from_tree(cls, tree, source=source), others=others)
-    chosen = _recipe(recipe, algorithm, draft.env.id)
+    env_id = full_id(draft.env.id)
+    chosen = _recipe(recipe, algorithm, env_id)
     base = from_tree(cls, chosen.settings) if chosen else cls()
     base = from_tree(cls, tree, base, source=source)
     config, rest = parse_flags(cls, flags, base, others=others)
     if rest:
         raise UsageError(f"{rest[0]!r}: expected a flag, such as --env.id {rest[0]}")
-    if config.algorithm != algorithm:
-        raise UsageError(
-            f"--algorithm {config.algorithm}: write `operant train {config.algorithm}`"
-        )
-    return config, chosen
+    return replace(config, env=replace(config.env, id=env_id)), chosen
 
 
-def _algorithm(named: str, tree: Mapping[str, Any], source: str) -> str:
-    written = tree.get("algorithm", named)
+def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> str:
+    if any(flag.split("=")[0] == "--algorithm" for flag in flags):
+        raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
         raise UsageError("which agent? expected its name, such as `operant train ppo`")
-    if named and written != named:
+    if named and written and written != named:
         raise UsageError(f"{source}: algorithm = {written!r}, and the command names {named!r}")
-    return str(written)
+    return named or written
 
 
 def _recipe(name: str, algorithm: str, env_id: str) -> Recipe | None:

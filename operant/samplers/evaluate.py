@@ -45,9 +45,10 @@ def evaluate(agent: Agent, manager: EnvironmentManager, episodes: int, seed: int
         action, memo = agent.act(tree.tensors(observation), state, explore=False)
         step = manager.step({name: x.numpy() for name, x in action.items()})
         ended = step.terminated | step.truncated
-        for b, info in zip(ended.nonzero()[0], tracker.add(step), strict=True):
+        whole = (ended & step.valid).nonzero()[0]
+        for b, info in zip(whole, tracker.add(step), strict=True):
             played[b].append(info)
-        begins = ended if step.final_observation is not None else ~step.valid
+        begins = ~step.valid if step.final_observation is None else ended | ~step.valid
         state = memo.hidden_state.reset(torch.from_numpy(begins))
         observation = step.observation
     return [info for done, share in zip(played, shares, strict=True) for info in done[:share]]

@@ -24,7 +24,8 @@ class TrajTracker:
         ended = step.terminated | step.truncated
         if not ended.any():
             return []
-        finished = [self._finish(b, step.infos) for b in np.nonzero(ended)[0].tolist()]
+        whole = np.nonzero(ended & step.valid)[0].tolist()  # one that was lost tells nothing
+        finished = [self._finish(b, step.infos) for b in whole]
         self.rewards[ended] = 0.0
         self.lengths[ended] = 0
         return finished

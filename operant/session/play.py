@@ -14,15 +14,17 @@ from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import TrajInfo
 from operant.core.protocols import Agent
-from operant.envs.gym import GymEnv, make_env
+from operant.envs.gym import EnvConfig, GymEnv, make_env
 from operant.session.build import seed_for
 from operant.session.media import Frame, write_video
 from operant.session.run_config import RunConfig
 
+SMALLEST = 160  # pixels of a side below which a picture is enlarged
+
 
 def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> list[TrajInfo]:
     """Play `episodes` and write what they looked like to a .gif or .mp4."""
-    env = make_env(config.env, render_mode="rgb_array")
+    env = drawable(config.env)
     played: list[TrajInfo] = []
     try:
         fps = getattr(env.env, "metadata", {}).get("render_fps") or 30
@@ -34,17 +36,50 @@ def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> li
 
 def show(config: RunConfig, agent: Agent, episodes: int) -> list[TrajInfo]:
     """Play `episodes` in a window."""
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        raise UsageError("there is no screen to play on; write a video with --record out.mp4")
-    env = make_env(config.env, render_mode="human")
+    env = drawable(config.env, "human")
     played: list[TrajInfo] = []
     try:
         for i in range(episodes):
             for _ in _episode(env, agent, seed_for(config.seed, "play") + i, played):
-                pass
+                pass  # it draws itself
     finally:
         env.close()
     return played
+
+
+def check_screen() -> None:
+    """Refuse to open a window where there is none to be had."""
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        raise UsageError("there is no screen to play on; write a video with --record out.mp4")
+
+
+def drawable(config: EnvConfig, mode: str = "rgb_array") -> GymEnv:
+    """An environment that can be seen, tried out with one picture."""
+    env = None
+    try:
+        env = make_env(config, render_mode=mode)
+        env.reset(0)
+        if mode == "rgb_array":
+            picture(env.render())
+        return env
+    except Exception as error:  # graphics libraries raise what they like
+        if env is not None:
+            env.close()
+        raise UsageError(
+            f"env.id = {config.id!r} cannot be drawn (render_mode {mode!r}): "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def picture(frame: Any) -> Frame:
+    """A rendered frame as bytes `[height, width, 3]`, large enough to look at."""
+    pixels = np.asarray(frame)
+    if pixels.ndim != 3 or pixels.dtype.kind not in "uif":
+        raise UsageError(f"rendering gave {frame if frame is None else pixels.shape}, no picture")
+    if pixels.dtype.kind == "f":  # colours from zero to one
+        pixels = (pixels * 255).round()
+    scale = -(-SMALLEST // min(pixels.shape[:2]))
+    return pixels.astype(np.uint8).repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 def _frames(
@@ -52,8 +87,7 @@ def _frames(
 ) -> Iterator[Frame]:
     for i in range(episodes):
         for _ in _episode(env, agent, seed_for(seed, "play") + i, played):
-            frame: Any = env.render()
-            yield np.asarray(frame, dtype=np.uint8)
+            yield picture(env.render())
 
 
 def _episode(env: GymEnv, agent: Agent, seed: int, played: list[TrajInfo]) -> Iterator[None]:

@@ -3,42 +3,98 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import os
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from operant.core.protocols import Agent
+from operant.core.errors import EnvironmentFault, UsageError
+from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.spaces import Space, Spaces
+from operant.envs.gym import EnvConfig
 from operant.envs.manager import make_manager
-from operant.session.build import build_agent, seed_for
-from operant.session.config import dump_yaml, to_tree
-from operant.session.run_config import RunConfig
+from operant.session.build import build_agent, resolve, seed_for
+from operant.session.config import dump_yaml
+from operant.session.run_config import RunConfig, as_file
 
 FLAGS = 4  # first, terminated, truncated, valid
 COPIES = 4  # of each weight: itself, its gradient and Adam's two moments
+SETTINGS = tuple(field.name for field in fields(EnvConfig))
+
+
+class Trial(NamedTuple):
+    """A configuration that can work, with what `auto` and 0 stand for, and what it makes."""
+
+    config: RunConfig
+    spaces: Spaces
+    agent: Agent
+
+
+def try_out(config: RunConfig) -> Trial:
+    """Make one environment and the agent: what cannot work is refused before a run is made."""
+    manager = _one_environment(config)
+    try:
+        config = replace(config, **resolve(config, manager.spaces))
+        return Trial(config, manager.spaces, _agent(config, manager.spaces))
+    finally:
+        manager.close()
+
+
+def _agent(config: RunConfig, spaces: Spaces) -> Agent:
+    try:
+        return build_agent(config, spaces)
+    except UsageError as error:
+        raise UsageError(f"{config.algorithm} on {config.env.id}: {error}") from None
+
+
+def _one_environment(config: RunConfig) -> EnvironmentManager:
+    # One environment needs no process, and without one an error comes at once.
+    here = config.env.manager == "subproc"
+    env = replace(config.env, manager="simple") if here else config.env
+    try:
+        return make_manager(env, seed_for(config.seed, "env"), 1)
+    except EnvironmentFault:
+        raise
+    except UsageError as error:
+        known = str(error).startswith(tuple(f"{name} " for name in SETTINGS))
+        raise UsageError(f"env.{error}" if known else str(error)) from None
+    except Exception as error:  # whatever the environment's own constructor raises
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"env.id = {config.env.id!r}: cannot be made: {what}") from error
 
 
 def preview(config: RunConfig) -> str:
     """The resolved configuration, the networks and the memory that they and the data need."""
-    manager = make_manager(config.env, seed_for(config.seed, "env"), 1)
-    try:
-        spaces = manager.spaces
-        agent = build_agent(config, spaces)
-    finally:
-        manager.close()
-    needed = memory_needed(config, spaces, agent)
+    config, spaces, agent = trial = try_out(config)
+    needed = memory_needed(trial)
     width = max(map(len, needed))
     table = "\n".join(f"  {name:{width}}  {human(size)}" for name, size in needed.items())
     seen = "\n".join(f"  {name}: {space}" for name, space in spaces.observation.items())
     done = "\n".join(f"  {name}: {space}" for name, space in spaces.action.items())
     return (
-        f"{dump_yaml(to_tree(config))}\nobservations\n{seen}\nactions\n{done}\n\n"
+        f"{dump_yaml(as_file(config))}\nobservations\n{seen}\nactions\n{done}\n\n"
         f"network\n{agent.network}\n\nmemory\n{table}\n"
     )
 
 
-def memory_needed(config: RunConfig, spaces: Spaces, agent: Agent) -> dict[str, int]:
+def check_memory(trial: Trial) -> None:
+    """Refuse what the machine has no room for."""
+    needed = memory_needed(trial)
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    total = needed.pop("total")
+    if total > there:
+        most = max(needed, key=lambda name: needed[name])
+        raise UsageError(
+            f"the run needs {human(total)} of memory, {human(needed[most])} of it for the {most}, "
+            f"and this machine has {human(there)}; lower env.num_envs, agent.length, "
+            f"agent.replay_size or the size of the network"
+        )
+
+
+def memory_needed(trial: Trial) -> dict[str, int]:
     """Bytes by purpose: weights with what training keeps beside them, the chunk, the replay."""
+    config, spaces, agent = trial
     weights = {id(p): p.nbytes for p in agent.network.parameters()}
     sizes = {"acting network, with its gradients and moments": COPIES * sum(weights.values())}
     seen = sum(map(_nbytes, spaces.observation.values()))
@@ -59,8 +115,8 @@ def _nbytes(space: Space) -> int:
 
 def human(size: float) -> str:
     """Bytes in words."""
-    for unit in ("B", "KiB", "MiB"):
+    for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
-    return f"{size:.2f} GiB"
+    return f"{size:.1f} TiB"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
+from typing import Annotated, Any, ClassVar
 
 from operant.agents import AGENTS
-from operant.core.config import Config, Count, CountOrZero, Positive
+from operant.core.config import Config, Count, CountOrZero, Positive, Range
 from operant.core.errors import UsageError, suggest
 from operant.envs.gym import EnvConfig
 from operant.networks.build import NetworkConfig
+from operant.session.config import to_tree
+
+DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+# torch dies without a word when it is given more threads than the system can start.
+Threads = Annotated[int, Range(0, 1024)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +40,22 @@ class CheckpointConfig(Config):
 class RunConfig(Config):
     """What to train, for how long, and what to write down."""
 
-    algorithm: str = ""  # the agent's name, as in `operant list`
+    algorithm: ClassVar[str] = ""  # the agent's name, as in `operant list`
     steps: Count = 100_000  # environment steps to train for
     seed: CountOrZero = 1  # the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 …; auto: cuda if there is one
-    threads: CountOrZero = 0  # torch threads; 0: one for vectors, all cores for images
+    threads: Threads = 0  # torch threads; 0: one for vectors, all cores for images
     log_every: Count = 1_000  # environment steps between lines of the metric log
     agent: Config = field(default_factory=Config)
     env: EnvConfig = field(default_factory=EnvConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not DEVICE.fullmatch(self.device):
+            raise UsageError(f"device = {self.device!r}: expected auto, cpu, cuda, cuda:1 … or mps")
 
 
 @cache
@@ -51,8 +64,26 @@ def run_config(algorithm: str) -> type[RunConfig]:
     if algorithm not in AGENTS:
         raise UsageError(f"agent {algorithm!r} is unknown{suggest(algorithm, AGENTS)}")
     _, config = AGENTS[algorithm]
-    fields = [("algorithm", str, algorithm), ("agent", config, field(default_factory=config))]
-    origin = {"__module__": __name__}
     return make_dataclass(
-        "RunConfig", fields, bases=(RunConfig,), namespace=origin, frozen=True, kw_only=True
+        "RunConfig",
+        [("agent", config, field(default_factory=config))],
+        bases=(RunConfig,),
+        namespace={"__module__": __name__, "algorithm": algorithm},
+        frozen=True,
+        kw_only=True,
     )
+
+
+def as_file(config: RunConfig) -> dict[str, Any]:
+    """What a configuration file holds: the name of the agent, then every setting."""
+    return {"algorithm": config.algorithm, **to_tree(config)}
+
+
+def split_algorithm(tree: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:
+    """The agent that a file names, empty if it names none, and the settings beside it."""
+    settings = dict(tree)
+    name = settings.pop("algorithm", "")
+    if not isinstance(name, str) or (name and name not in AGENTS):
+        near = suggest(str(name), AGENTS)
+        raise UsageError(f"{source}: algorithm = {name!r}: there is no such agent{near}")
+    return name, settings

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Self
 
@@ -17,9 +19,10 @@ from operant.samplers.explorer import Explorer
 from operant.session.build import build
 from operant.session.log import MetricLog
 from operant.session.progress import ProgressView
-from operant.session.session import Session, warn
+from operant.session.session import Session, fitting, warn
 
 WINDOW = 100  # episodes behind `rollout/ep_rew_mean`
+STOPPING = b"\noperant: stopping after this update; once more leaves at once\n"
 STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested")
 
 
@@ -46,7 +49,8 @@ class Runner:
         self.stopped: int | None = None
         saved = session.load()
         if saved is not None:
-            restore(self, saved.state, *STATE)
+            with fitting(saved):
+                restore(self, saved.state, *STATE)
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
         self.saved_at = time.monotonic()
 
@@ -60,7 +64,7 @@ class Runner:
                 self.save()
             while self.step < total and self.stopped is None:
                 self.epoch(progress)
-            self.save()
+            self.save(last=True)
         if self.stopped is None:
             self.session.finish({"step": self.step, **self.tested})
         return self
@@ -77,7 +81,7 @@ class Runner:
             self.next_log = (self.step // self.config.log_every + 1) * self.config.log_every
             if self.step >= min(self.next_test, self.config.steps):
                 metrics |= self.test()
-            self.log.write(self.step, metrics)
+            self.write(metrics)
             progress.update(self.step, metrics)
         if time.monotonic() - self.saved_at > self.config.checkpoint.seconds:
             self.save()
@@ -115,9 +119,16 @@ class Runner:
         self.tested = summary(episodes)
         return self.tested
 
-    def save(self) -> None:
+    def write(self, metrics: Metrics) -> None:
+        """A line of the log; a disk that is full keeps no run from learning."""
+        try:
+            self.log.write(self.step, metrics)
+        except OSError as error:
+            warn(f"{self.session.run}: step {self.step} could not be logged: {error.strerror}")
+
+    def save(self, last: bool = False) -> None:
         """Write a checkpoint of everything."""
-        self.session.save(self.step, self.state_dict(), self.reasons())
+        self.session.save(self.step, self.state_dict, self.reasons(), last)
         self.saved_at = time.monotonic()
 
     def reasons(self) -> list[str]:
@@ -141,10 +152,16 @@ class Runner:
 
         def handle(number: int, frame: FrameType | None) -> None:
             if self.stopped is not None:
-                raise KeyboardInterrupt
+                signal.signal(number, signal.SIG_DFL)  # a third does not ask anyone
+                raise KeyboardInterrupt(number)
             self.stopped = number
             self.container.stop()
+            with suppress(OSError):  # not `print`, which may be what was interrupted
+                os.write(2, STOPPING)
 
+        if threading.current_thread() is not threading.main_thread():
+            yield  # Python hands signals to the main thread only
+            return
         before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from operant.agents import AGENTS
 from operant.containers.local import LocalWorker
-from operant.core.hidden_state import HiddenState
 from operant.core.schedule import Schedule
 from operant.envs.gym import EnvConfig
 from operant.envs.probe import Variant, best_return
@@ -18,8 +17,7 @@ from operant.networks.build import NetworkConfig
 from operant.session.build import build, evaluation
 from operant.session.run_config import EvalConfig, RunConfig, run_config
 
-GAMMA = 0.9
-LR = Schedule(0.01)
+GAMMA = 0.8
 OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size": 32}
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "max_grad_norm": 0},
@@ -28,14 +26,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 6000, "ppo": 3000, "dqn": 1000, "sac": 700}
-Task = tuple[str, dict[str, Any]]
+STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "sac": 450}
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:
     cls = AGENTS[name][1]
-    settings: dict[str, Any] = {"gamma": GAMMA, "lr": LR} | SETTINGS[name] | agent
+    steps = agent.pop("steps", STEPS[name])
+    rate = 0.03 if name == "a2c" else 0.01  # it has the fewest updates
+    settings = {"gamma": GAMMA, "lr": Schedule(rate, rate / 10, steps)} | SETTINGS[name] | agent
     return run_config(name)(
+        steps=steps,
         device="cpu",
         threads=1,
         agent=cls(**settings),
@@ -45,32 +45,94 @@ def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: 
     )
 
 
-def trained(config: RunConfig, steps: int) -> LocalWorker:
+def trained(config: RunConfig) -> LocalWorker:
     worker = build(config)
-    worker.run(steps)
+    worker.run(config.steps)
     worker.env.close()
     return worker
 
 
-def values(worker: LocalWorker, *shown: float) -> list[float]:
-    """What the agent holds each of these observations to be worth."""
+def values(worker: LocalWorker, seen: Tensor) -> list[float]:
+    """What the agent holds each row `[T, B, ...]` of fresh episodes to be worth, row by row."""
     agent: Any = worker.agent
-    seen = {"observation": torch.tensor(shown)[:, None]}
+    observation = {"observation": seen}
     with torch.no_grad():
         if hasattr(agent, "critics"):
-            return soft_values(agent, seen).tolist()
-        out, _ = agent.network(seen, HiddenState())
-    return (out["value"].squeeze(-1) if "value" in out else out["action"].amax(-1)).tolist()
-
-
-def soft_values(agent: Any, seen: dict[str, Tensor]) -> Tensor:
-    params, _ = agent.actor(seen, HiddenState())
-    action = {f"action.{name}": agent.distribution.mode(params, {})[name] for name in agent.smooth.parts}
-    worths = []
-    for critic in agent.critics.values():
-        q, _ = critic(seen | action, HiddenState())
-        if "value" in q:
-            worths.append(q["value"].squeeze(-1))
+            params = run(agent.actor, observation)
+            mode = agent.distribution.mode(params, {})
+            late = {f"action.{name}": mode[name] for name in agent.smooth.parts}
+            judged = [run(critic, observation | late) for critic in agent.critics.values()]
+            worth = torch.stack([expected(q, params) for q in judged]).mean(0)
         else:
-            worths.append((q["action"] * params["action"].softmax(-1)).sum(-1))
-    return torch.stack(worths).mean(0)
+            out = run(agent.network, observation)
+            worth = out["value"].squeeze(-1) if "value" in out else out["action"].amax(-1)
+    return worth.flatten().tolist()
+
+
+def run(network: Any, observation: dict[str, Tensor]) -> dict[str, Tensor]:
+    steps, envs = observation["observation"].shape[:2]
+    first = torch.zeros(steps, envs, dtype=torch.bool)
+    out, _ = network(observation, network.initial_state(envs), first)
+    return dict(out)
+
+
+def expected(q: dict[str, Tensor], params: dict[str, Tensor]) -> Tensor:
+    if "value" in q:
+        return q["value"].squeeze(-1)
+    return (q["action"] * params["action"].softmax(-1)).sum(-1)
+
+
+def mean_return(config: RunConfig, worker: LocalWorker) -> float:
+    played = evaluation(config, 30).run(worker.agent)
+    return sum(info.reward for info in played) / len(played)
+
+
+VALUES = {
+    "ConstantReward": ([0.0], [1.0]),
+    "ObservedReward": ([-1.0, 1.0], [-1.0, 1.0]),
+    "DelayedReward": ([0.0, 1.0], [GAMMA, 1.0]),
+    "TruncatedForever": ([0.0], [1 / (1 - GAMMA)]),
+}
+
+
+@pytest.mark.parametrize("task", VALUES)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_value_of_rewards_that_no_action_changes(name: str, task: str) -> None:
+    shown, worth = VALUES[task]
+    worker = trained(config_of(name, task))
+    assert values(worker, torch.tensor(shown)[None, :, None]) == pytest.approx(worth, rel=0.08)
+
+
+@pytest.mark.parametrize("task", ["DelayedReward", "TruncatedForever"])
+@pytest.mark.parametrize("name", ["ppo", "sac"])
+def test_the_value_of_continuous_actions(name: str, task: str) -> None:
+    shown, worth = VALUES[task]
+    worker = trained(config_of(name, task, {"action": "box"}))
+    assert values(worker, torch.tensor(shown)[None, :, None]) == pytest.approx(worth, rel=0.08)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_action_that_is_asked_for_and_what_it_is_worth(name: str) -> None:
+    config = config_of(name, "MatchAction")
+    worker = trained(config)
+    assert mean_return(config, worker) == best_return(Variant())
+    assert values(worker, torch.eye(3)[None]) == pytest.approx([1.0] * 3, abs=0.1)
+
+
+RECURRENT: dict[str, dict[str, Any]] = {
+    "a2c": {"steps": 8000, "length": 15},
+    "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
+    "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
+    "sac": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25, "alpha": 0.05, "tau": 0.2}
+    | {"learning_starts": 400},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_was_shown_two_steps_ago_is_remembered_and_its_worth_discounted(name: str) -> None:
+    config = config_of(name, "MatchAction", {"memory": True}, 16, **RECURRENT[name])
+    worker = trained(config)
+    assert mean_return(config, worker) == best_return(Variant(memory=True))
+    cue, blank, asked = torch.eye(4)[:3], torch.zeros(3, 4), torch.eye(4)[[3, 3, 3]]
+    worth = [GAMMA**2] * 3 + [GAMMA] * 3 + [1.0] * 3
+    assert values(worker, torch.stack([cue, blank, asked])) == pytest.approx(worth, abs=0.12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from typing import Any
 
 import gymnasium
@@ -128,6 +129,33 @@ def test_a_snapshot_of_another_environment_is_refused() -> None:
     state = capture(gymnasium.make("CartPole-v1").unwrapped)
     with pytest.raises(EnvironmentFault, match="saved environment is a 'CartPoleEnv'"):
         restore(gymnasium.make("Pendulum-v1").unwrapped, state)
+
+
+class Holder(Secretive):
+    """Keeps one thing of each kind, and changes its array in place."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(2)
+        self.kept: dict[int, Any] = {}
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        self.kept = {}
+        return np.zeros(1, np.float32), {}
+
+
+def test_every_kind_of_attribute_comes_back_as_it_was() -> None:
+    env = Holder()
+    history = deque([(1, None), [2.5, "a"]], maxlen=3)
+    env.kept = {1: np.float32(0.1), 2: history, 3: np.random.RandomState(4)}
+    state = capture(env)
+    env.array += 1
+    drawn = env.kept[3].random_sample()
+    restore(env, state)
+    assert env.array.tolist() == [0, 0]
+    assert type(env.kept[1]) is np.float32
+    assert env.kept[2] == history
+    assert env.kept[2].maxlen == 3
+    assert env.kept[3].random_sample() == drawn
 
 
 def test_what_happens_after_is_not_in_an_earlier_snapshot() -> None:

@@ -1,0 +1,76 @@
+"""Whole training runs that take a fraction of a second."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from operant.containers.local import LocalWorker
+from operant.core import tree
+from operant.core.schedule import Schedule
+from operant.envs.gym import EnvConfig
+from operant.networks.build import NetworkConfig
+from operant.session.build import build
+from operant.session.run_config import run_config
+
+# The replays are small, so that they wrap around; the schedules end within the run.
+AGENTS: dict[str, dict[str, Any]] = {
+    "a2c": {"length": 5, "entropy_coef": 0.01, "lr": Schedule(1e-3, 0.0, 200)},
+    "ppo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
+    "dqn": {
+        "length": 4,
+        "epsilon": Schedule(1.0, 0.1, 150),
+        "replay_size": 120,
+        "learning_starts": 30,
+        "batch_size": 8,
+        "target_every": 7,
+        "n_step": 2,
+        "sequence": 3,
+    },
+    "sac": {
+        "length": 5,
+        "replay_size": 120,
+        "learning_starts": 30,
+        "batch_size": 8,
+        "updates_per_step": 0.2,
+        "sequence": 3,
+    },
+}
+
+
+def worker_of(
+    agent: str, lstm: int = 0, manager: Any = "simple", seed: int = 3, **settings: Any
+) -> LocalWorker:
+    """A container for three CartPoles, or Pendulums for SAC, cut short so that episodes end."""
+    cls = run_config(agent)
+    default = cls().agent
+    return build(
+        cls(
+            seed=seed,
+            device="cpu",
+            threads=1,
+            agent=type(default)(**AGENTS[agent] | settings),
+            env=EnvConfig(
+                id="Pendulum-v1" if agent == "sac" else "CartPole-v1",
+                num_envs=3,
+                manager=manager,
+                workers=1,
+                time_limit=17,
+            ),
+            network=NetworkConfig(hidden=(8,), lstm=lstm),
+        )
+    )
+
+
+def numbers(state: Any) -> dict[str, Any]:
+    """Every leaf of a state by its path, in a form that compares exactly."""
+    return {
+        path: (str(x.dtype), x.tolist()) if hasattr(x, "tolist") else x
+        for path, x in tree.leaves(state)
+    }
+
+
+def weights(worker: LocalWorker) -> torch.Tensor:
+    """All weights of the network that acts, in one row."""
+    return torch.cat([p.detach().flatten() for p in worker.network.parameters()])

@@ -1,0 +1,112 @@
+"""The architecture: who imports whom, and who knows of files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import operant
+
+PACKAGE = Path(operant.__file__).parent
+LEVEL = {
+    "core": 0,
+    **dict.fromkeys(("ops", "networks", "envs", "memory"), 1),
+    **dict.fromkeys(("agents", "samplers"), 2),
+    **dict.fromkeys(("frameworks", "containers"), 3),
+    "session": 4,
+    "recipes": 5,
+    "cli": 6,
+    "__main__": 7,
+}
+FILES = {"pathlib", "shutil", "glob", "fileinput", "sqlite3", "csv"}
+OPENING = {"open", "fdopen", "mkdir", "makedirs", "rename", "unlink", "mkdtemp", "mkstemp"} | {
+    "NamedTemporaryFile",
+    "TemporaryDirectory",
+}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def home(file: Path) -> str:
+    """The package, or the module at the top, that a file belongs to."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    """The syntax tree of a file, in any order."""
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
+def imports(file: Path) -> Iterator[str]:
+    """Dotted names of what a file imports, wherever in it."""
+    for node in nodes(file):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def ours(file: Path) -> Iterator[str]:
+    """Our own packages that a file imports from."""
+    for name in imports(file):
+        top, _, rest = name.partition(".")
+        if top == "operant" and rest.split(".")[0] in LEVEL:
+            yield rest.split(".")[0]
+
+
+def test_every_package_has_its_level() -> None:
+    found = {home(file) for file in SOURCES} - {"__init__"}
+    assert found <= set(LEVEL)
+    assert len(found) >= 11
+
+
+@pytest.mark.parametrize("name", LEVEL)
+def test_every_import_points_to_a_lower_layer(name: str) -> None:
+    upward = [
+        f"{file.relative_to(PACKAGE)} imports {other}"
+        for file in SOURCES
+        if home(file) == name
+        for other in ours(file)
+        if other != name and LEVEL[other] >= LEVEL[name]
+    ]
+    assert upward == []
+
+
+def test_the_test_sees_imports_at_all() -> None:
+    assert set(ours(PACKAGE / "session" / "build.py")) >= {"agents", "containers", "core", "envs"}
+    assert "pathlib.Path" in set(imports(PACKAGE / "session" / "rundir.py"))
+
+
+def called(file: Path) -> Iterator[str]:
+    """Last names of what a file calls."""
+    for node in nodes(file):
+        if isinstance(node, ast.Call):
+            function = node.func
+            yield function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def test_only_the_session_and_what_is_above_it_know_of_files() -> None:
+    below = [file for file in SOURCES if LEVEL.get(home(file), 0) < LEVEL["session"]]
+    knowing = [
+        f"{file.relative_to(PACKAGE)}: {name}"
+        for file in below
+        for name in [*imports(file), *called(file)]
+        if name in OPENING or name.partition(".")[0] in FILES or name.startswith("os.path")
+    ]
+    assert knowing == []
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    slow = ("torch", "gymnasium", "matplotlib", "tensorboard", "imageio")
+    code = f"import operant.cli, sys; print([m for m in {slow!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
