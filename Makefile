@@ -55,7 +55,7 @@ clean: ## remove caches and built files; runs and .venv stay
 	find operant tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"Operant needs Python 3.11 or newer, and $(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit("Operant needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another one: make PYTHON=python3.11" % v[:2] if v < (3, 11) else None)'
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 

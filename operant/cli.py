@@ -242,7 +242,9 @@ def _run(session: Session, quiet: bool, video: str = "none") -> int:
         if runner.stopped is not None:
             print(f"stopped at step {runner.step:,}; go on with: operant resume {run}")
             return 128 + runner.stopped
-        plot_runs([run], run / "learning-curve.png")
+        # A run so short that no episode ended in it was still evaluated.
+        key = "rollout/ep_rew_mean" if runner.window else "eval/mean_reward"
+        plot_runs([run], run / "learning-curve.png", key)
         if video != "none":
             film = run / "videos" / f"policy.{video}"
             record(session.config, runner.container.agent, film)

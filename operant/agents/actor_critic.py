@@ -111,6 +111,7 @@ class ActorCritic:
             policy.explained_variance(batch.target - batch.advantage, batch.target)
         )
         metrics["learning_rate"] = self.optimizer.lr(self.steps)
+        metrics["n_updates"] = self.optimizer.count
         self.steps += int(batch.valid.sum())
         self.network.observe(batch.observation, batch.valid)  # last: the batch was acted on before
         self.memory.clear()

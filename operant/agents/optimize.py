@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from operant.core.experience import Metrics, Tensors
 from operant.core.protocols import Network
 from operant.core.schedule import Schedule
+from operant.core.state import restore, state_of
 
 
 class Optimizer:
@@ -28,6 +29,7 @@ class Optimizer:
         self.parameters = list(parameters)
         self.lr, self.max_grad_norm = lr, max_grad_norm
         self.adam = torch.optim.Adam(self.parameters, lr=lr(0), eps=eps, fused=True)
+        self.count = 0  # gradient steps taken
 
     def step(self, loss: Tensor, steps: int) -> Tensor:
         """Follow the gradient of `loss` at the rate due after `steps`; the gradient's norm."""
@@ -39,6 +41,7 @@ class Optimizer:
             torch._foreach_mul_(gradients, (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.adam.param_groups[0]["lr"] = self.lr(steps)
         self.adam.step()
+        self.count += 1
         return norm
 
     def freeze(self, frozen: bool = True) -> None:
@@ -47,12 +50,12 @@ class Optimizer:
             parameter.requires_grad_(not frozen)
 
     def state_dict(self) -> dict[str, Any]:
-        """Adam's moments and counts."""
-        return self.adam.state_dict()
+        """Adam's moments, and the count."""
+        return state_of(self, "adam", "count")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
-        self.adam.load_state_dict(state)
+        restore(self, state, "adam", "count")
 
 
 class Target:

@@ -47,7 +47,7 @@ class PPO(ActorCritic):
                 seen.append(metrics)
             if config.target_kl and float(seen[-1]["approx_kl"]) > 1.5 * config.target_kl:
                 break
-        return averaged(seen) | {"n_updates": len(seen)}
+        return averaged(seen)
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

@@ -17,6 +17,9 @@ from operant.samplers.explorer import Explorer
 from operant.samplers.serial import SerialSampler
 
 
+LATEST = ("exploration_rate", "learning_rate", "n_updates")  # metrics that are no averages
+
+
 class LocalWorker:
     """Explorer, memory and agent in turn: the loop.
 
@@ -62,9 +65,8 @@ class LocalWorker:
                     f"step {self.local_step_count}: {name} is {value}; nothing was saved since. "
                     f"A smaller learning rate or a bound on the gradient (max_grad_norm) helps"
                 )
-            total = self.sums.setdefault(name, [0.0, 0])
-            total[0] += value
-            total[1] += 1
+            total, count = self.sums.get(name, (0.0, 0))
+            self.sums[name] = [value, 1] if name in LATEST else [total + value, count + 1]
 
     def drain(self) -> tuple[list[TrajInfo], Metrics]:
         """Episodes ended and mean metrics since the last call."""

@@ -79,6 +79,7 @@ def eventful(steps: int = 12, envs: int = 4) -> Experience:
         (Column([0, 1, 2], [1, 2], terminated=(0,), replaced={0: 3}), 1 - 5),
         (Column([0, 3, 1], [1, 1e6], truncated=(0,), invalid=(1,)), 1 + GAMMA * 20 - 5),
         (Column([0, 3, 1], [1, 1e6], terminated=(0,), invalid=(1,)), 1 - 5),
+        (Column([0, 3, 1], [1, 1e6], invalid=(1,)), 1 + GAMMA * 20 - 5),
     ],
     ids=[
         "goes on: bootstraps and traces",
@@ -88,6 +89,7 @@ def eventful(steps: int = 12, envs: int = 4) -> Experience:
         "terminated, already reset: neither",
         "truncated, resets next step: bootstraps, not from the wasted step's reward",
         "terminated, resets next step: neither",
+        "the next step was lost: bootstraps, traces no further",
     ],
 )
 def test_the_advantage_at_the_end_of_an_episode(column_of: Column, expected: float) -> None:
@@ -158,6 +160,13 @@ def test_losses_are_those_worked_by_hand() -> None:
     assert losses["policy"] == pytest.approx(-HALF * ((1 - 5) + (2 - 7)) / 2)
     assert losses["value"] == pytest.approx(3 * 0.5 * ((1 - 5) ** 2 + (2 - 7) ** 2) / 2)
     assert losses["entropy"] == pytest.approx(-2 * math.log(2))
+
+
+def test_a_loss_without_weight_moves_nothing() -> None:
+    agent = critic(value_coef=0.0, entropy_coef=0.0)
+    batch = agent.prepare(record(Column([0, 1, 2], [1, 2])))
+    total(agent.compute_loss(batch, batch.valid)[0]).backward()
+    assert entries(agent.network, "value").grad is None
 
 
 def test_a_wasted_step_weighs_nothing_in_any_loss() -> None:

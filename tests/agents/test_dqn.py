@@ -88,6 +88,7 @@ def test_the_next_actions_mask_is_that_of_the_next_row() -> None:
         (Column([0, 0, 1, 0], [1, 2, 1e6], truncated=(1,)), 1 + GAMMA * (2 + GAMMA * 50)),
         (Column([0, 1, 0, 0], [1, 0, 1e6], truncated=(0,), invalid=(1,)), 1 + GAMMA * 50),
         (Column([0, 1, 0, 0], [1, 0, 1e6], terminated=(0,), invalid=(1,)), 1),
+        (Column([0, 1, 0, 0], [1, 1e6, 1e6], invalid=(1,)), 1 + GAMMA * 50),  # lost
     ],
 )
 def test_the_target_of_three_steps(column_of: Column, expected: float) -> None:
@@ -152,7 +153,7 @@ def test_no_gradient_reaches_what_the_target_is_made_of() -> None:
     agent = dqn(network)
     agent.compute_loss(record(Column([0, 1], [1.0])))[0]["q"].backward()
     assert slopes(network, "action")[2:4] == [0.0, 0.0]
-    assert all(p.grad is None and not p.requires_grad for p in agent.target.parameters())
+    assert all(p.grad is None and not p.requires_grad for p in agent.target.network.parameters())
 
 
 def windows() -> Experience:
@@ -207,10 +208,10 @@ def test_the_target_network_moves_every_so_many_updates_and_never_between() -> N
     agent = apart(updates_per_step=1.0, target_every=3, lr=Schedule(0.1))
     fill(agent, 2)
     agent.update()
-    held = next(agent.target.parameters()).tolist()
+    held = next(agent.target.network.parameters()).tolist()
     fill(agent, 1)
     agent.update()
-    moved, online = next(agent.target.parameters()), next(agent.network.parameters())
+    moved, online = next(agent.target.network.parameters()), next(agent.network.parameters())
     assert (held, agent.updates) == (TARGET, 3)
     assert moved.tolist() == online.tolist()
 
@@ -221,7 +222,7 @@ def test_the_target_network_moves_by_tau() -> None:
     agent.update()
     online = next(agent.network.parameters())
     expected = 0.75 * torch.tensor(TARGET) + 0.25 * online
-    torch.testing.assert_close(next(agent.target.parameters()), expected)
+    torch.testing.assert_close(next(agent.target.network.parameters()), expected)
 
 
 def test_updates_follow_the_steps_beyond_those_that_learning_waits_for() -> None:

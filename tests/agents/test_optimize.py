@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from worked import entries, table
 
-from operant.agents.optimize import Optimizer, averaged, move_towards, total, updates_due
+from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.core.running import RunningStatistics
 from operant.core.schedule import Schedule
 
@@ -70,19 +70,50 @@ def test_a_restored_optimizer_keeps_its_momentum() -> None:
 def test_a_target_network_moves_by_its_share_and_its_source_not_at_all(
     tau: float, expected: float
 ) -> None:
-    target, source = table(value=[[2.0]]), table(value=[[10.0]])
-    move_towards(target, source, tau)
-    assert (entries(target, "value").item(), entries(source, "value").item()) == (expected, 10.0)
+    source = table(value=[[10.0]])
+    target = Target(source)
+    target.load_state_dict(table(value=[[2.0]]).state_dict())
+    target.follow(tau)
+    assert entries(target.network, "value").item() == expected
+    assert entries(source, "value").item() == 10.0
+
+
+def test_a_target_network_begins_as_a_copy_that_takes_no_gradient() -> None:
+    source = table(value=[[10.0]])
+    target = Target(source)
+    entries(source, "value").data.fill_(3.0)
+    assert entries(target.network, "value").item() == 10.0
+    assert not entries(target.network, "value").requires_grad
+
+
+def test_a_target_network_follows_weights_that_were_loaded() -> None:
+    source = table(value=[[10.0]])
+    target = Target(source)
+    source.load_state_dict(table(value=[[50.0]]).state_dict())
+    target.follow(0.5)
+    assert entries(target.network, "value").item() == 30.0
 
 
 def test_a_target_network_takes_over_running_statistics() -> None:
-    target, source = table(value=[[2.0]]), table(value=[[10.0]])
-    for network in (target, source):
-        network.add_module("statistics", RunningStatistics((1,)))
-    source.get_submodule("statistics").update(torch.tensor([[3.0], [5.0]]))  # type: ignore[operator]  # a method
-    move_towards(target, source, 0.1)
-    assert target.get_buffer("statistics.mean").item() == 4.0
-    assert target.get_buffer("statistics.count").item() == 2
+    source = table(value=[[10.0]])
+    statistics = RunningStatistics((1,))
+    source.add_module("statistics", statistics)
+    target = Target(source)
+    statistics.update(torch.tensor([[3.0], [5.0]]))
+    target.follow(0.1)
+    buffers = dict(target.network.named_buffers())  # type: ignore[attr-defined]  # a module
+    assert buffers["statistics.mean"].item() == 4.0
+    assert buffers["statistics.count"].item() == 2
+
+
+def test_frozen_parameters_pass_gradients_on_and_take_none() -> None:
+    frozen, free = nn.Parameter(torch.tensor(2.0)), nn.Parameter(torch.tensor(3.0))
+    optimizer = Optimizer([frozen], Schedule(0.1))
+    optimizer.freeze()
+    (frozen * free).backward()
+    assert (frozen.grad, free.grad) == (None, torch.tensor(2.0))
+    optimizer.freeze(False)
+    assert frozen.requires_grad
 
 
 def test_the_total_is_the_sum_with_all_its_gradients() -> None:

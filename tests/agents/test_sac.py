@@ -93,6 +93,7 @@ def test_targets_come_from_the_target_critics() -> None:
             Column([0, 1, 0, 0], [1, 0, 1e6], truncated=(0,), invalid=(1,)),
             1 + GAMMA * brute_value(1),
         ),
+        (Column([0, 1, 0, 0], [1, 1e6, 1e6], invalid=(1,)), 1 + GAMMA * brute_value(1)),  # lost
     ],
 )
 def test_the_target_of_three_steps(column_of: Column, expected: float) -> None:
@@ -127,8 +128,8 @@ def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
     losses, _ = agent.compute_loss(chosen(Column([0, 1], [1.0], action=[2])))
     (losses["critic0"] + losses["critic1"]).backward()
     assert next(agent.actor.parameters()).grad is None
-    for critic in agent.targets.values():
-        assert all(p.grad is None and not p.requires_grad for p in critic.parameters())
+    for target in agent.targets.values():
+        assert all(p.grad is None and not p.requires_grad for p in target.network.parameters())
 
 
 def test_each_critic_is_pulled_to_the_same_target_at_the_choice_taken() -> None:
@@ -281,7 +282,8 @@ def test_target_critics_move_by_tau_at_each_update() -> None:
     fill(agent, 1)
     agent.update()
     for name, before in (("critic0", LOW), ("critic1", HIGH)):
-        online, target = (next(nets[name].parameters()) for nets in (agent.critics, agent.targets))
+        online = next(agent.critics[name].parameters())
+        target = next(agent.targets[name].network.parameters())
         torch.testing.assert_close(target, 0.75 * torch.tensor(before) + 0.25 * online)
         assert not torch.equal(online, torch.tensor(before))
 

@@ -32,6 +32,12 @@ def test_ended_is_either_reason() -> None:
     assert chunk().ended.tolist() == [[False, False], [True, False], [False, True]]
 
 
+def test_a_story_is_cut_at_an_end_and_before_a_step_that_was_lost() -> None:
+    whole = chunk()
+    whole.valid[1, 1] = whole.valid[0, 0] = False
+    assert whole.cut.tolist() == [[False, True], [True, False], [False, True]]
+
+
 def test_masks_are_zero_where_an_episode_begins() -> None:
     assert chunk().masks.tolist() == [[1, 1], [1, 1], [0, 1], [1, 0]]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import APART, Streams
+from streams import APART, Row, Streams
 
 from operant.core import tree
 from operant.core.errors import UsageError
@@ -55,10 +55,12 @@ def check_window(streams: Streams, window: Any, length: int) -> None:
     env, k = streams.envs[ids[0] // APART], ids[0] % APART
     assert window.hidden_state["h"].item() == ids[0] or env.rows[k].first
     assert window.next_observation["o"].squeeze(-1).tolist() == ids[1:]
+    ahead = Row(False, first=env.first)  # what the row at the cursor is before it is decided
+    firsts = [row.first for row in (*env.rows, ahead)[k : k + length + 1]]
+    assert window.first.tolist() == firsts
     for j, row in enumerate(env.rows[k : k + length]):
         told = (window.valid[j], window.reward[j], window.terminated[j], window.truncated[j])
         assert tuple(x.item() for x in told) == row[:4]
-        assert window.first[j].item() == row.first
         if row.valid:
             assert window.action["a"][j].item() == (ids[0] + j) % 5
             assert window.memo["m"][j].item() == (ids[0] + j) % 3

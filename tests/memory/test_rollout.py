@@ -124,6 +124,15 @@ def test_next_step_an_episode_begins_after_the_row_that_is_not_valid() -> None:
     assert chunk.next_observation["o"][0].tolist() == [[15], [21]]
 
 
+def test_a_lost_step_is_not_valid_and_what_follows_begins_an_episode() -> None:
+    lost = step(shown(11, 21), (1, 0), shown(10, 0), valid=(0, 1))
+    chunk = put(started(), step(shown(10, 20)), lost)
+    assert chunk.first.tolist() == [[True, True], [False, False], [True, False]]
+    assert chunk.valid.tolist() == [[True, True], [False, True]]
+    assert chunk.cut.tolist() == [[True, False], [True, False]]
+    assert chunk.next_observation["o"][0].tolist() == [[10], [20]]
+
+
 def test_an_end_of_the_last_chunk_is_not_seen_in_this_one() -> None:
     cache = started(1)
     put(cache, step(shown(11, 21), (1, 1), shown(15, 25)))

@@ -11,11 +11,11 @@ import torch
 from gymnasium import spaces as gs
 from script import MODES, SEED, Script, by_hand, manager_of
 
-from operant.core.experience import Decision, Memo, Tensors
+from operant.core.experience import Decision, EnvStep, Memo, Tensors
 from operant.core.hidden_state import HiddenState
 from operant.core.protocols import EnvironmentManager
 from operant.envs.gym import GymEnv
-from operant.envs.simple import SimpleEnvManager
+from operant.envs.simple import SimpleEnvManager, lost_step
 from operant.samplers.evaluate import Evaluation, evaluate
 from operant.samplers.explorer import Explorer
 from operant.samplers.serial import SerialSampler
@@ -78,6 +78,30 @@ def test_episodes_are_those_of_environments_stepped_by_hand(mode: str) -> None:
     assert [info.length for info in found] == [length for length, _ in expected]
     assert [info.reward for info in found] == pytest.approx([total for _, total in expected])
     assert not any(agent.explored)
+
+
+class Losing:
+    """Counters whose first episodes are all lost at the second step."""
+
+    def __init__(self) -> None:
+        self.manager, self.steps = manager_of("simple"), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.manager, name)
+
+    def step(self, actions: Any) -> EnvStep:
+        self.steps += 1
+        if self.steps == 2:
+            seen = by_hand(SEED, 2)[0][1][0]
+            return lost_step({"observation": np.array([seen] * 3)}, self.manager.reset)
+        return self.manager.step(actions)
+
+
+def test_an_episode_that_was_lost_does_not_count() -> None:
+    manager: Any = Losing()
+    found = evaluate(Script(), manager, 6, SEED)
+    expected = [e for b in range(3) for e in by_hand(SEED + b, 40)[1][1:3]]
+    assert [info.length for info in found] == [length for length, _ in expected]
 
 
 class Source:

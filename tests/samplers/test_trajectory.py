@@ -38,6 +38,13 @@ def test_a_step_that_only_resets_has_no_length() -> None:
     assert tracker.add(step([5, 1], (1, 0))) == [TrajInfo(1, 5.0)]
 
 
+def test_an_episode_that_was_lost_is_not_told() -> None:
+    tracker = TrajTracker(2)
+    tracker.add(step([1, 1]))
+    assert tracker.add(step([0, 1], (1, 0), valid=(0, 1))) == []
+    assert tracker.add(step([5, 1], (1, 1))) == [TrajInfo(1, 5.0), TrajInfo(3, 3.0)]
+
+
 def test_small_rewards_are_not_lost_beside_large_sums() -> None:
     tracker = TrajTracker(1)
     for _ in range(100):

@@ -22,17 +22,18 @@ from operant.session import checkpoint
 
 COMMON = (
     "--recipe none --seed 3 --threads 1 --quiet --network.hidden 8 --log-every 64 "
-    "--eval.every 200 --eval.episodes 1 --checkpoint.seconds 0.02"
+    "--eval.every 128 --eval.episodes 1 --checkpoint.seconds 0.2"
 )
+OFTEN = f"{COMMON} --checkpoint.seconds 0.02"
 PPO = "train ppo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2"
 REPLAY = "--agent.learning-starts 60 --agent.batch-size 8"
 AGENTS = {
-    "a2c": "train a2c --env.num-envs 2 --steps 500",
-    "ppo": f"{PPO} --steps 500",
-    "dqn": f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 500",
+    "a2c": "train a2c --env.num-envs 2 --steps 400",
+    "ppo": f"{PPO} --steps 400",
+    "dqn": f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400",
     "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
-    "--steps 250",
-    "ppo with memory": f"{PPO} --network.lstm 4 --steps 400",
+    "--steps 160",
+    "ppo with memory": f"{PPO} --network.lstm 4 --steps 300",
     "ppo over processes": f"{PPO} --env.manager subproc --env.workers 2 --steps 300",
 }
 

@@ -15,6 +15,13 @@ from operant.session.session import Session
 
 CHUNK = "operant.samplers.explorer:Explorer.update"
 A2C = AGENTS["a2c"]
+MIDDLE = {"a2c": 25, "dqn": 30, "sac": 100}  # of a run, in chunks; 7 for the others
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
+    """The trace of A2C when nothing stops it."""
+    return trace(train(A2C, tmp_path_factory.mktemp("whole")))
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, nth: int, number: int, times: int = 1) -> None:
@@ -31,11 +38,11 @@ def resume(run: Path, code: int = 0) -> str:
     return result.out + result.err
 
 
-def stopped_run(monkeypatch: pytest.MonkeyPatch, runs: Path, line: str = A2C) -> Path:
+def stopped_run(monkeypatch: pytest.MonkeyPatch, runs: Path, name: str = "a2c") -> Path:
     """A run that was stopped after about half its steps."""
     with monkeypatch.context() as patch:
-        stop_at(patch, 25 if line == A2C else 9, signal.SIGINT)
-        return train(line, runs, code=130)
+        stop_at(patch, MIDDLE.get(name, 7), signal.SIGINT)
+        return train(AGENTS[name], runs, code=130)
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -43,7 +50,7 @@ def test_a_run_stopped_by_ctrl_c_and_resumed_is_as_if_never_stopped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = trace(train(AGENTS[name], tmp_path / "whole"))
-    run = stopped_run(monkeypatch, tmp_path / "cut", AGENTS[name])
+    run = stopped_run(monkeypatch, tmp_path / "cut", name)
     assert len((run / "metrics.jsonl").read_bytes()) < len(whole[0])
     resume(run)
     assert trace(run) == whole
@@ -56,20 +63,21 @@ def test_sigterm_saves_and_says_how_to_go_on(
     result = call(f"{A2C} {COMMON}", tmp_path)
     run = only_run(tmp_path)
     assert result.code == 143
-    assert result.out.endswith(f"stopped at step 69; go on with: operant resume {run}\n")
-    assert newest(run / "checkpoints").step == 69
+    step = newest(run / "checkpoints").step
+    assert 60 < step <= 70
+    assert result.out == f"stopped at step {step}; go on with: operant resume {run}\n"
 
 
 def test_a_second_ctrl_c_leaves_at_once_and_loses_no_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[bytes, str]
 ) -> None:
     with monkeypatch.context() as patch:
         stop_at(patch, 25, signal.SIGINT, times=2)
-        result = call(f"{A2C} {COMMON}", tmp_path / "cut")
+        result = call(f"{A2C} {COMMON}", tmp_path)
     assert (result.code, result.err.count("\n")) == (130, 1)
     assert "interrupted; the last checkpoint is whole" in result.err
-    resume(only_run(tmp_path / "cut"))
-    assert trace(only_run(tmp_path / "cut")) == trace(train(A2C, tmp_path / "whole"))
+    resume(only_run(tmp_path))
+    assert trace(only_run(tmp_path)) == whole
 
 
 def test_resume_without_a_name_takes_the_newest_unfinished_run(
@@ -83,7 +91,7 @@ def test_resume_without_a_name_takes_the_newest_unfinished_run(
     for name in ("newer", older.name[:9]):
         assert call("resume --quiet", tmp_path).code == 0
         (run,) = tmp_path.glob(f"{name}*")
-        assert json.loads((run / "done.json").read_text())["step"] >= 500
+        assert json.loads((run / "done.json").read_text())["step"] >= 400
     result = call("resume", tmp_path)
     assert (result.code, "holds no unfinished run" in result.err) == (2, True)
 
@@ -104,10 +112,9 @@ def test_a_run_in_use_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_torn_checkpoint_is_refused_by_name_and_the_one_before_it_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[bytes, str]
 ) -> None:
-    whole = trace(train(A2C, tmp_path / "whole"))
-    run = stopped_run(monkeypatch, tmp_path / "cut")
+    run = stopped_run(monkeypatch, tmp_path)
     torn = listing(run / "checkpoints")[-1] / "tensors.safetensors"
     torn.write_bytes(torn.read_bytes()[:-1])
     said = resume(run)
@@ -134,11 +141,12 @@ def test_checkpoints_that_are_gone_are_missed(
     assert "holds no checkpoint, but metrics.jsonl has lines; remove" in resume(run, code=1)
 
 
-def test_a_run_that_never_came_to_a_checkpoint_begins_at_step_zero(tmp_path: Path) -> None:
-    whole = trace(train(A2C, tmp_path / "whole"))
+def test_a_run_that_never_came_to_a_checkpoint_begins_at_step_zero(
+    tmp_path: Path, whole: tuple[bytes, str]
+) -> None:
     words = [*A2C.split()[2:], *COMMON.replace("--recipe none", "").replace("--quiet", "").split()]
     config, _ = compose("a2c", {}, words, recipe="none")
-    run = Session.create(config, tmp_path / "cut", []).run
+    run = Session.create(config, tmp_path, []).run
     resume(run)
     assert trace(run) == whole
 

@@ -1,0 +1,65 @@
+"""Training and watching from Python: a run, with what a person wants to do with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from operant.core.experience import Metrics, TrajInfo
+from operant.core.protocols import Agent
+from operant.recipes.compose import compose
+from operant.session.build import evaluation
+from operant.session.play import record, show
+from operant.session.rundir import find_run
+from operant.session.run_config import RunConfig
+from operant.session.runner import Runner, summary
+from operant.session.session import Session, load_agent
+
+
+class Run:
+    """A run directory with its configuration and its agent as last saved."""
+
+    def __init__(self, path: Path, config: RunConfig, agent: Agent) -> None:
+        self.path, self.config, self.agent = path, config, agent
+
+    def eval(self, episodes: int = 20, seed: int = 1_000) -> Metrics:
+        """Mean and spread of whole episodes without exploring."""
+        return summary(evaluation(self.config, episodes, seed).run(self.agent))
+
+    def play(self, out: str | Path | None = None, episodes: int = 1) -> list[TrajInfo]:
+        """Watch it on screen, or write a .gif or .mp4."""
+        if out is None:
+            return show(self.config, self.agent, episodes)
+        return record(self.config, self.agent, Path(out), episodes)
+
+
+def train(
+    algorithm: str,
+    env_id: str = "CartPole-v1",
+    *,
+    runs: str | Path = "runs",
+    quiet: bool = False,
+    argv: Sequence[str] | None = None,
+    **settings: Any,
+) -> Run:
+    """Train an agent as `operant train` does; settings are those of a configuration file.
+
+    `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
+    """
+    tree = {**settings, "env": {"id": env_id, **settings.get("env", {})}}
+    config, _ = compose(algorithm, tree)
+    with Session.create(config, Path(runs), sys.argv if argv is None else argv) as session:
+        runner = Runner(session, quiet)
+        try:
+            runner.train()
+        finally:
+            runner.close()
+    return Run(session.run, session.config, runner.container.agent)
+
+
+def load(run: str | Path) -> Run:
+    """A run by its directory, or by its name under `runs`."""
+    path = find_run(run, Path("runs"))
+    return Run(path, *load_agent(path))

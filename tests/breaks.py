@@ -1,0 +1,240 @@
+"""Breaks the agents in many small ways, one at a time, and sees a fast test go red for each.
+
+`python tests/breaks.py [agent …]` copies the package, replaces one expression, and runs that
+agent's numeric tests on the copy. It prints which test noticed, and fails if none did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = {
+    "a2c": "test_actor_critic.py",
+    "ppo": "test_ppo.py",
+    "dqn": "test_dqn.py",
+    "sac": "test_sac.py",
+}
+
+
+@dataclass(frozen=True)
+class Break:
+    """One expression of a source file, and what to put in its place."""
+
+    agent: str
+    what: str
+    file: str  # under the package
+    old: str
+    new: str
+
+    def apply(self, package: Path) -> None:
+        """Replace the expression, which must be there exactly once."""
+        path = package / self.file
+        source = path.read_text()
+        if source.count(self.old) != 1:
+            raise ValueError(
+                f"{self.file} holds {self.old!r} {source.count(self.old)} times, not 1"
+            )
+        path.write_text(source.replace(self.old, self.new))
+
+
+A2C, PPO, DQN, SAC = (f"agents/{name}.py" for name in ("actor_critic", "ppo", "dqn", "sac"))
+SEQUENCE, OPTIMIZE = "agents/sequence.py", "agents/optimize.py"
+RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
+
+# By agent and file: what it amounts to, the expression, and what takes its place.
+TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
+    "a2c": {
+        A2C: [
+            ("bootstraps past the end of the task", "gamma * ~chunk.terminated", "gamma"),
+            ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
+            ("traces into the next episode", "lam * ~chunk.cut", "lam * ~chunk.terminated"),
+            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+            ("lambda dropped", "self.config.lam * ~", "1.0 * ~"),
+            ("value target minus the value", "advantage + value_now", "advantage - value_now"),
+            (
+                "value error against the advantage",
+                "guess - batch.target",
+                "guess - batch.advantage",
+            ),
+            ("entropy punished", '"entropy": -policy.', '"entropy": policy.'),
+            ("wasted steps learned from", "(batch, batch.valid)", "(batch, None)"),
+            ("value_coef dropped", '"value": self.config.value_coef', '"value": 1.0'),
+            ("entropy_coef dropped", '"entropy": self.config.entropy_coef', '"entropy": 1.0'),
+        ],
+        SEQUENCE: [
+            ("bootstraps from a reset observation", "if chunk.replaced.any()", "if False"),
+            ("a final observation without its memory", "k: x[1:][chunk", "k: 0 * x[1:][chunk"),
+            (
+                "hidden state not reset at first",
+                "batch.first[start:end],",
+                "batch.first[start:end] & False,",
+            ),
+        ],
+        RETURNS: [("advantage without its baseline", "next_value - value,", "next_value,")],
+        POLICY: [("policy loss upside down", "return -log_prob *", "return log_prob *")],
+    },
+    "ppo": {
+        PPO: [
+            ("ratio upside down", "log_prob - batch.log_prob", "batch.log_prob - log_prob"),
+            ("gain minimised", '"policy": -policy.', '"policy": policy.'),
+            ("entropy punished", '"entropy": -policy.', '"entropy": policy.'),
+            (
+                "value error against the advantage",
+                "guess - batch.target",
+                "guess - batch.advantage",
+            ),
+            ("one epoch", "range(config.epochs)", "range(1)"),
+        ],
+        POLICY: [
+            ("min → max", "torch.minimum(ratio", "torch.maximum(ratio"),
+            ("clipped from above alone", "1 - clip, 1 + clip", "0, 1 + clip"),
+            ("clipped from below alone", "1 - clip, 1 + clip", "1 - clip, 9e9"),
+            ("ratio without its exponential", "ratio = log_ratio.exp()", "ratio = 1 + log_ratio"),
+        ],
+        A2C: [
+            ("advantages never standardised", "if not self.config.normalize_advantage", "if True"),
+            ("no gamma in what is bootstrapped", "self.config.gamma * ~", "1.0 * ~"),
+            ("value target minus the value", "advantage + value_now", "advantage - value_now"),
+        ],
+        SEQUENCE: [
+            ("wasted steps learned from", "flat.valid.nonzero()", "(flat.valid | True).nonzero()"),
+            ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
+        ],
+    },
+    "dqn": {
+        DQN: [
+            ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
+            ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
+            ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
+            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+            ("one reward whatever n", "batch.cut, self.config.n_step", "batch.cut, 1"),
+            ("target from the online network", "(self.target.network, b", "(self.network, b"),
+            ("double by the wrong network", "if self.config.double", "if not self.config.double"),
+            ("double judged by its own choice", "q_of(ahead, best", "q_of(judge, best"),
+            (
+                "masks forgotten in targets",
+                "greedy(judge, self.choices, masks)",
+                "greedy(judge, self.choices, {})",
+            ),
+            (
+                "masks of the row before",
+                "slice(*rows)), self.names)",
+                "slice(0, rows[1] - 1)), self.names)",
+            ),
+            ("gradient into the target", "@torch.no_grad()", "@torch.enable_grad()"),
+            ("target network never moves", "self.target.follow(self.config.tau)", "pass"),
+            ("target network moves at once", "% self.config.target_every == 0", ">= 0"),
+            (
+                "wasted rows learned from",
+                "(value.huber(error), valid)",
+                "(value.huber(error), None)",
+            ),
+            ("epsilon stands still", "self.acted += batch", "self.acted += 0"),
+        ],
+        VALUE: [("duelling without the mean", "discrete.flatten(x - mean", "discrete.flatten(x")],
+        OPTIMIZE: [
+            ("tau backwards", "(*self._weights, tau)", "(*self._weights, 1 - tau)"),
+            ("a burst when learning starts", "(stored - config.learning_starts)", "stored"),
+        ],
+        SEQUENCE: [
+            (
+                "hidden state not reset at first",
+                "batch.first[start:end],",
+                "batch.first[start:end] & False,",
+            ),
+        ],
+    },
+    "sac": {
+        SAC: [
+            ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
+            ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
+            ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
+            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+            ("twin min → max", "tree.map(torch.minimum", "tree.map(torch.maximum"),
+            ("entropy punished", "worth + self.log_alpha", "worth - self.log_alpha"),
+            ("entropy dropped", ".detach().exp() * entropy", ".detach().exp() * 0"),
+            ("log of alpha for alpha", "self.log_alpha.detach().exp()", "self.log_alpha.detach()"),
+            ("alpha the wrong way", "self.log_alpha * (", "-self.log_alpha * ("),
+            ("actor descends its critics", "return -policy.masked", "return policy.masked"),
+            ("density for entropy", "append(-log_prob)", "append(log_prob)"),
+            ("targets from the online critics", "target.network for", "self.critics[name] for"),
+            ("the actor's gradient into critics", "self.critic_optimizer.freeze()  #", "#"),
+            ("critics left frozen", "self.critic_optimizer.freeze(False)", "pass"),
+            ("continuous part dropped", 'stack([q["value"].squeeze(-1), *parts]', "stack(parts"),
+            (
+                "masks forgotten in expectations",
+                "self.choices[k], masks.get(k))",
+                "self.choices[k], None)",
+            ),
+            ("target entropy of a Box positive", "target -= 0 if", "target += 0 if"),
+            (
+                "wasted rows learned from",
+                "squared(chosen - target), valid)",
+                "squared(chosen - target), None)",
+            ),
+            (
+                "one critic's memory for both",
+                "None, rows, name, late",
+                'None, rows, "critic0", late',
+            ),
+            ("tau dropped", "target.follow(self.config.tau)", "target.follow(1.0)"),
+        ],
+        VALUE: [("even expectation", "probability * worth, 0)", "worth / 3, 0)")],
+    },
+}
+BREAKS = [
+    Break(agent, what, file, old, new)
+    for agent, files in TABLE.items()
+    for file, rows in files.items()
+    for what, old, new in rows
+]
+
+
+def noticed(found: Break) -> str:
+    """The first test that goes red, or nothing."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place)
+        shutil.copytree(ROOT / "operant", copy / "operant", ignore=shutil.ignore_patterns("__py*"))
+        shutil.copytree(ROOT / "tests" / "agents", copy / "tests" / "agents")
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        found.apply(copy / "operant")
+        tests = copy / "tests" / "agents" / TESTS[found.agent]
+        answer = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(tests)],
+            cwd=copy,
+            env=os.environ | {"PYTHONPATH": place, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if answer.returncode == 0:
+        return ""
+    red = re.search(r"^FAILED \S+::(\w+)", answer.stdout, re.MULTILINE)
+    if red is None:  # it did not even run, which proves nothing
+        raise RuntimeError(f"{found.agent}, {found.what}:\n{answer.stdout[-2000:]}{answer.stderr}")
+    return red[1]
+
+
+def main(agents: list[str]) -> int:
+    """Run the breaks of these agents, of all if there are none, and print a table."""
+    chosen = [found for found in BREAKS if not agents or found.agent in agents]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        tests = list(pool.map(noticed, chosen))
+    print("| agent | break | the test that goes red |\n|---|---|---|")
+    for found, test in zip(chosen, tests, strict=True):
+        print(f"| {found.agent} | {found.what} | {f'`{test}`' if test else '**none**'} |")
+    print(f"\n{sum(map(bool, tests))} of {len(chosen)} breaks noticed")
+    return 0 if all(tests) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

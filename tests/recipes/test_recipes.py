@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from operant.core.errors import UsageError
+from operant.core.schedule import Schedule
+from operant.envs.gym import check_env_id
+from operant.recipes import RECIPES, Recipe, recipe_for
+from operant.recipes.compose import compose
+from operant.session.build import build
+from operant.session.preview import try_out
+
+# What makes the first two updates come early; all else is as in the recipe.
+SMALL = {
+    "a2c": [],
+    "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "sac": ["--agent.learning-starts=16"],
+}
+EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}
+
+
+def env_id(recipe: Recipe) -> str:
+    """An environment that the recipe is for, if its package is installed."""
+    found = EXAMPLES.get(recipe.pattern, recipe.pattern)
+    try:
+        check_env_id(found)
+    except UsageError as error:
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
+    flags = ["--env.id", env_id(recipe), *SMALL[recipe.algorithm], "--threads", "1"]
+    config, chosen = compose(recipe.algorithm, {}, flags)
+    assert chosen is recipe
+    worker = build(try_out(config).config)
+    before = [x.clone() for x in worker.network.parameters()]
+    while max([count for _, count in worker.sums.values()], default=0) < 2:
+        worker.run(1, worker.local_step_count)
+    worker.env.close()
+    assert any(
+        not torch.equal(x, y) for x, y in zip(before, worker.network.parameters(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_a_schedule_ends_with_the_run_or_before(recipe: Recipe) -> None:
+    config, _ = compose(recipe.algorithm, {}, ["--env.id", env_id(recipe)])
+    ends = [x.over for x in vars(config.agent).values() if isinstance(x, Schedule)]
+    assert max(ends) <= config.steps == recipe.settings["steps"]
+
+
+def test_every_recipe_has_a_name_of_its_own() -> None:
+    assert Counter(recipe.name for recipe in RECIPES).most_common(1)[0][1] == 1
+
+
+def test_every_recipe_is_the_first_that_fits() -> None:
+    for recipe in RECIPES:
+        assert recipe_for(recipe.algorithm, EXAMPLES.get(recipe.pattern, recipe.pattern)) is recipe
+
+
+def test_a_recipe_is_what_a_run_starts_from_and_flags_overrule_it() -> None:
+    tuned, recipe = compose("ppo", {}, ["--agent.gamma", "0.5"])
+    plain, none = compose("ppo", {}, recipe="none")
+    assert recipe is not None
+    assert recipe.name == "ppo-cartpole"
+    assert none is None
+    assert tuned.agent.gamma == 0.5  # type: ignore[attr-defined]  # an agent's own setting
+    assert tuned.agent.length != plain.agent.length  # type: ignore[attr-defined]  # as above
+
+
+def test_a_file_overrules_the_recipe_and_a_flag_the_file() -> None:
+    tree = {"algorithm": "ppo", "seed": 5, "steps": 7, "agent": {"lam": 0.25}}
+    config, _ = compose("", tree, ["--seed", "6"])
+    assert (config.algorithm, config.seed, config.steps) == ("ppo", 6, 7)
+    assert config.agent.lam == 0.25  # type: ignore[attr-defined]  # an agent's own setting
+
+
+def test_an_id_without_a_version_gets_its_newest_and_its_recipe() -> None:
+    config, recipe = compose("ppo", {}, ["--env.id", "CartPole"])
+    assert (config.env.id, recipe and recipe.name) == ("CartPole-v1", "ppo-cartpole")
+
+
+def test_an_environment_without_a_recipe_gets_the_defaults() -> None:
+    config, recipe = compose("ppo", {}, ["--env.id", "Acrobot-v1"])
+    assert (recipe, config.env.num_envs) == (None, 8)

@@ -1,0 +1,115 @@
+"""Runs that are killed without warning, in every phase and at random moments."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import AGENTS, OFTEN, PPO, Nursery, only_run, trace, train
+
+PHASES = {
+    "while its directory is made": ("operant.session.durable:Durable.rename", 2),
+    "before its first checkpoint": ("operant.session.runner:build", 1),
+    "while its first checkpoint is written": ("operant.session.durable:Durable.write", 4),
+    "before a checkpoint takes its name": ("operant.session.durable:Durable.rename", 2),
+    "while environments step": ("operant.samplers.explorer:Explorer.update", 9),
+    "while it learns": ("operant.agents.optimize:Optimizer.step", 15),
+    "while it writes a checkpoint": ("operant.session.durable:Durable.write", 5),
+    "between two lines of the log": ("operant.session.log:MetricLog.write", 2),
+    "while it removes an old checkpoint": ("operant.session.durable:Durable.remove", 2),
+    "while it plays an evaluation": ("operant.samplers.evaluate:TrajTracker", 1),
+    "before an evaluation is logged": ("operant.session.runner:summary", 1),
+    "before it is marked as done": ("operant.session.session:Session.finish", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as found:
+        yield found
+
+
+def begin_or_resume(runs: Path, line: str) -> str:
+    """The command that goes on with the run of `runs`, or begins it."""
+    begun = runs.is_dir() and any((run / "config.yaml").exists() for run in runs.iterdir())
+    return f"resume --quiet --runs {runs}" if begun else f"{line} {OFTEN} --runs {runs}"
+
+
+def begun(runs: Path) -> Path:
+    """The one run that came as far as having a configuration."""
+    (run,) = [run for run in runs.iterdir() if (run / "config.yaml").exists()]
+    return run
+
+
+def test_a_run_killed_in_every_phase_ends_as_if_never_killed(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    whole = trace(train(AGENTS["dqn"], tmp_path / "whole"))
+    runs, codes = tmp_path / "cut", {}
+    for phase, kill_at in PHASES.items():
+        nursery.start(begin_or_resume(runs, AGENTS["dqn"]), kill_at)
+        codes[phase] = nursery.wait()
+    assert codes == dict.fromkeys(PHASES, -signal.SIGKILL)
+    nursery.start(begin_or_resume(runs, AGENTS["dqn"]))
+    assert nursery.wait() == 0
+    assert trace(begun(runs)) == whole
+
+
+def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, nursery: Nursery) -> None:
+    line = f"train a2c --steps 20 {OFTEN} --runs {tmp_path}"
+    nursery.start(line, ("operant.session.plot:plot_runs", 1))
+    assert nursery.wait() == -signal.SIGKILL
+    done = trace(only_run(tmp_path))
+    nursery.start(f"resume {only_run(tmp_path)}")
+    assert nursery.wait() == 0
+    assert trace(only_run(tmp_path)) == done
+
+
+def test_a_run_killed_five_times_at_random_ends_as_if_never_killed(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    line, moments, runs = f"{PPO} --steps 1500", random.Random(5), tmp_path / "cut"
+    whole = trace(train(line, tmp_path / "whole"))
+    for _ in range(5):
+        pid = nursery.start(begin_or_resume(runs, line))
+        time.sleep(moments.uniform(0.0, 0.2))
+        os.kill(pid, signal.SIGKILL)
+        assert nursery.wait() == -signal.SIGKILL
+    nursery.start(begin_or_resume(runs, line))
+    assert nursery.wait() == 0
+    assert trace(begun(runs)) == whole
+
+
+def locked_by(runs: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process holds its run: from now on it loads, trains, tests and saves."""
+    while process.poll() is None:
+        locks = [path.read_text() for path in runs.glob("*/run.lock")]
+        if f"{process.pid}\n" in locks:
+            return
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_a_run_killed_twenty_times_ends_as_if_never_killed(name: str, tmp_path: Path) -> None:
+    line, moments, runs = f"{AGENTS[name]} --steps 15000", random.Random(20), tmp_path / "cut"
+    whole, codes = trace(train(line, tmp_path / "whole")), []
+    for kill in range(20):
+        command = [sys.executable, "-m", "operant", *begin_or_resume(runs, line).split()]
+        process = subprocess.Popen(command)
+        if kill % 5:  # every fifth is killed wherever it is, most likely before it began
+            locked_by(runs, process)
+        time.sleep(moments.uniform(0.0, 0.8))
+        process.kill()
+        codes.append(process.wait())
+    assert codes == [-signal.SIGKILL] * 20
+    last = subprocess.run([*command[:3], *begin_or_resume(runs, line).split()], check=False)
+    assert (last.returncode, trace(begun(runs))) == (0, whole)
