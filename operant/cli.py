@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -329,7 +330,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(message: Warning | str, *_: object) -> None:
-    print(f"operant: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    """A warning of a library as one line, without the colours that Gymnasium puts around it."""
+    text = re.sub(r"\x1b\[\d+m|WARN: ", "", str(message))
+    print(f"operant: warning: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _explained(error: BaseException) -> tuple[str, int]:

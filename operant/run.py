@@ -12,8 +12,8 @@ from operant.core.protocols import Agent
 from operant.recipes.compose import compose
 from operant.session.build import evaluation
 from operant.session.play import record, show
-from operant.session.rundir import find_run
 from operant.session.run_config import RunConfig
+from operant.session.rundir import find_run
 from operant.session.runner import Runner, summary
 from operant.session.session import Session, load_agent
 

@@ -6,15 +6,19 @@ agent's numeric tests on the copy. It prints which test noticed, and fails if no
 
 from __future__ import annotations
 
+import contextlib
+import io
+import multiprocessing
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import gymnasium  # noqa: F401  # slow to import, and inherited by every fork
+import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
@@ -199,42 +203,49 @@ BREAKS = [
 ]
 
 
+class FirstRed:
+    """Remembers the first test that failed."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.name:
+            self.name = report.nodeid.split("::")[-1].split("[")[0]
+
+
 def noticed(found: Break) -> str:
-    """The first test that goes red, or nothing."""
-    with tempfile.TemporaryDirectory() as place:
-        copy = Path(place)
+    """The first test that goes red, or nothing. Runs in a process of its own, before any import."""
+    with tempfile.TemporaryDirectory() as place, contextlib.redirect_stdout(io.StringIO()) as said:
+        copy, red = Path(place), FirstRed()
         shutil.copytree(ROOT / "operant", copy / "operant", ignore=shutil.ignore_patterns("__py*"))
         shutil.copytree(ROOT / "tests" / "agents", copy / "tests" / "agents")
         shutil.copy(ROOT / "pyproject.toml", copy)
         found.apply(copy / "operant")
-        tests = copy / "tests" / "agents" / TESTS[found.agent]
-        answer = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(tests)],
-            cwd=copy,
-            env=os.environ | {"PYTHONPATH": place, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if answer.returncode == 0:
-        return ""
-    red = re.search(r"^FAILED \S+::(\w+)", answer.stdout, re.MULTILINE)
-    if red is None:  # it did not even run, which proves nothing
-        raise RuntimeError(f"{found.agent}, {found.what}:\n{answer.stdout[-2000:]}{answer.stderr}")
-    return red[1]
+        sys.path.insert(0, place)
+        os.chdir(copy)
+        tests = f"tests/agents/{TESTS[found.agent]}"
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", tests], plugins=[red])
+        broken = str(sys.modules["operant"].__file__).startswith(place)
+    if not broken or (code != 0 and not red.name):  # it did not even run, which proves nothing
+        raise RuntimeError(f"{found.agent}, {found.what}:\n{said.getvalue()[-2000:]}")
+    return red.name
 
 
 def main(agents: list[str]) -> int:
     """Run the breaks of these agents, of all if there are none, and print a table."""
     chosen = [found for found in BREAKS if not agents or found.agent in agents]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        tests = list(pool.map(noticed, chosen))
-    print("| agent | break | the test that goes red |\n|---|---|---|")
-    for found, test in zip(chosen, tests, strict=True):
-        print(f"| {found.agent} | {found.what} | {f'`{test}`' if test else '**none**'} |")
+    tests = []
+    print("| agent | break | the test that goes red |\n|---|---|---|", flush=True)
+    # Forked after the slow imports, and a fresh process each: the package is imported broken.
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        for found, test in zip(chosen, pool.imap(noticed, chosen), strict=True):
+            print(f"| {found.agent} | {found.what} | {test or '**none**'} |", flush=True)
+            tests.append(test)
     print(f"\n{sum(map(bool, tests))} of {len(chosen)} breaks noticed")
     return 0 if all(tests) else 1
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     sys.exit(main(sys.argv[1:]))

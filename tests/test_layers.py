@@ -21,7 +21,7 @@ LEVEL = {
     **dict.fromkeys(("frameworks", "containers"), 3),
     "session": 4,
     "recipes": 5,
-    "cli": 6,
+    **dict.fromkeys(("cli", "run"), 6),
     "__main__": 7,
 }
 FILES = {"pathlib", "shutil", "glob", "fileinput", "sqlite3", "csv"}

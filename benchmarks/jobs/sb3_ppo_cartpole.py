@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks.jobs.probe import Probe, seconds  # noqa: E402
+from benchmarks.jobs.probe import Probe, seconds
 
 
 class Boundary(BaseCallback):

@@ -55,7 +55,7 @@ class Optimizer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
-        restore(self, state, "adam", "count")
+        restore(self, deepcopy(state), "adam", "count")  # Adam would go on writing into it
 
 
 class Target:

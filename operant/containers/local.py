@@ -16,7 +16,6 @@ from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer
 from operant.samplers.serial import SerialSampler
 
-
 LATEST = ("exploration_rate", "learning_rate", "n_updates")  # metrics that are no averages
 
 

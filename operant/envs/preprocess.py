@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.core.errors import UsageError
+from operant.core.errors import TrainingFault, UsageError
 from operant.core.spaces import MASK, Shape, Space, choices, is_mask, named, unflatten
 
 if TYPE_CHECKING:  # these modules import torch, which environment workers do without
@@ -195,12 +195,15 @@ class ActionCheck:
             if x is None or x.shape != lead + shape or not inside(x):
                 raise self._refusal(name, x, lead + shape)
 
-    def _refusal(self, name: str, x: Array | None, shape: Shape) -> UsageError:
+    def _refusal(self, name: str, x: Array | None, shape: Shape) -> Exception:
         if x is None:
             return UsageError(f"action {name!r} is missing; expected {', '.join(self.spaces)}")
         if x.shape != shape:
             return UsageError(f"action {name!r} has shape {x.shape}; expected {shape}")
-        return UsageError(f"action {name!r} = {x}: expected finite values in {self.spaces[name]}")
+        shown = " ".join(str(x).split())
+        if not np.isfinite(x).all():
+            return TrainingFault(f"action {name!r} = {shown}: the policy gives no numbers any more")
+        return UsageError(f"action {name!r} = {shown}: expected values in {self.spaces[name]}")
 
 
 def emitted(space: Space) -> Space:

@@ -56,6 +56,8 @@ def check_screen() -> None:
 def drawable(config: EnvConfig, mode: str = "rgb_array") -> GymEnv:
     """An environment that can be seen, tried out with one picture."""
     env = None
+    if mode == "rgb_array":
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # else SDL complains of a missing screen
     try:
         env = make_env(config, render_mode=mode)
         env.reset(0)

@@ -35,6 +35,7 @@ def try_out(config: RunConfig) -> Trial:
     """Make one environment and the agent: what cannot work is refused before a run is made."""
     manager = _one_environment(config)
     try:
+        manager.reset(seed_for(config.seed, "env"))
         config = replace(config, **resolve(config, manager.spaces))
         return Trial(config, manager.spaces, _agent(config, manager.spaces))
     finally:
@@ -46,6 +47,9 @@ def _agent(config: RunConfig, spaces: Spaces) -> Agent:
         return build_agent(config, spaces)
     except UsageError as error:
         raise UsageError(f"{config.algorithm} on {config.env.id}: {error}") from None
+    except (RuntimeError, MemoryError, OverflowError) as error:  # sizes that torch cannot make
+        where = f"{config.algorithm} on {config.env.id}"
+        raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
 
 
 def _one_environment(config: RunConfig) -> EnvironmentManager:

@@ -56,9 +56,6 @@ def test_a_run_may_be_taken_up_again_and_again() -> None:
     assert numbers(worker.state_dict()) == numbers(whole.state_dict())
 
 
-@pytest.mark.xfail(
-    strict=True, reason="torch's Adam keeps the very tensors of the state that it loads"
-)
 def test_the_state_may_be_loaded_twice() -> None:
     state = deepcopy(worker_of("ppo").run(STEPS).state_dict())
     found = []

@@ -42,6 +42,13 @@ def begin_or_resume(runs: Path, line: str) -> str:
     return f"resume --quiet --runs {runs}" if begun else f"{line} {OFTEN} --runs {runs}"
 
 
+def unharmed(nursery: Nursery, line: str, runs: Path) -> tuple[bytes, str]:
+    """The trace of a run that nobody kills."""
+    nursery.start(begin_or_resume(runs, line))
+    assert nursery.wait() == 0
+    return trace(only_run(runs))
+
+
 def begun(runs: Path) -> Path:
     """The one run that came as far as having a configuration."""
     (run,) = [run for run in runs.iterdir() if (run / "config.yaml").exists()]
@@ -51,7 +58,7 @@ def begun(runs: Path) -> Path:
 def test_a_run_killed_in_every_phase_ends_as_if_never_killed(
     tmp_path: Path, nursery: Nursery
 ) -> None:
-    whole = trace(train(AGENTS["dqn"], tmp_path / "whole"))
+    whole = unharmed(nursery, AGENTS["dqn"], tmp_path / "whole")
     runs, codes = tmp_path / "cut", {}
     for phase, kill_at in PHASES.items():
         nursery.start(begin_or_resume(runs, AGENTS["dqn"]), kill_at)
@@ -76,7 +83,7 @@ def test_a_run_killed_five_times_at_random_ends_as_if_never_killed(
     tmp_path: Path, nursery: Nursery
 ) -> None:
     line, moments, runs = f"{PPO} --steps 1500", random.Random(5), tmp_path / "cut"
-    whole = trace(train(line, tmp_path / "whole"))
+    whole = unharmed(nursery, line, tmp_path / "whole")
     for _ in range(5):
         pid = nursery.start(begin_or_resume(runs, line))
         time.sleep(moments.uniform(0.0, 0.2))
