@@ -99,10 +99,8 @@ def report(work: str, found: dict[str, list[float]]) -> None:
     """Print the table and the closing line, and keep both."""
     medians = {name: statistics.median(values) for name, values in found.items()}
     for name, values in found.items():
-        ratio = medians[OURS] / medians[name]
-        print(
-            f"{name:8} {medians[name]:9,.0f}  ({min(values):,.0f} to {max(values):,.0f})  ×{ratio:.2f}"
-        )
+        span = f"({min(values):,.0f} to {max(values):,.0f})"
+        print(f"{name:8} {medians[name]:9,.0f}  {span}  ×{medians[OURS] / medians[name]:.2f}")
     peers = {name: value for name, value in medians.items() if name not in (OURS, LIMIT)}
     best = max(peers, key=lambda name: peers[name], default=None)
     closing = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces as gs
 
-from operant.core.errors import UsageError
+from operant.core.errors import TrainingFault, UsageError
 from operant.envs.environment import record_spaces
 from operant.envs.preprocess import (
     ActionCheck,
@@ -125,18 +125,22 @@ def test_actions_take_the_structure_of_the_environment() -> None:
 @pytest.mark.parametrize(
     ("space", "action", "message"),
     [
-        (gs.Discrete(3), np.array([0, 3]), "finite values in Discrete"),
-        (gs.Discrete(3), np.array([0, -1]), "finite values in Discrete"),
-        (gs.Discrete(3), np.array([0.0, 1.0]), "finite values in Discrete"),
+        (gs.Discrete(3), np.array([0, 3]), "expected values in Discrete"),
+        (gs.Discrete(3), np.array([0, -1]), "expected values in Discrete"),
+        (gs.Discrete(3), np.array([0.0, 1.0]), "expected values in Discrete"),
         (gs.Discrete(3), np.array([0, 1, 2]), r"shape \(3,\); expected \(2,\)"),
         (gs.MultiDiscrete([2, 2]), np.array([[0, 1], [2, 0]]), "MultiDiscrete"),
         (gs.MultiBinary(1), np.array([[0], [2]]), "MultiBinary"),
-        (gs.Box(-1, 1, (1,)), np.array([[0.0], [np.nan]]), "finite values in Box"),
     ],
 )
 def test_an_action_outside_its_space_is_refused(space: Space, action: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ActionCheck({"action": space})({"action": action}, (2,))
+
+
+def test_an_action_that_is_no_number_is_a_fault_of_training() -> None:
+    with pytest.raises(TrainingFault, match=r"\[\[ 0.\] \[nan\]\]: the policy gives no numbers"):
+        ActionCheck({"action": gs.Box(-1, 1, (1,))})({"action": np.array([[0.0], [np.nan]])}, (2,))
 
 
 def test_a_missing_action_is_refused() -> None:
