@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +21,7 @@ from operant.core.errors import (
     UsageError,
     suggest,
 )
-from operant.session.config import describe, load_yaml, parse_flags, rows
+from operant.session.config import describe, load_yaml, parse_flags
 
 if TYPE_CHECKING:
     from operant.core.protocols import Agent
@@ -126,7 +126,7 @@ def _composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
     options, words = parse_flags(TrainOptions, argv, partial=True)
     tree = load_yaml(Path(options.config)) if options.config else {}
     agent = words.pop(0) if words and not words[0].startswith("--") else ""
-    others = [row.flag for row in rows(TrainOptions)]
+    others = [field.name for field in fields(TrainOptions)]
     return options, *compose(agent, tree, words, options.recipe, options.config or "", others)
 
 
@@ -329,7 +329,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """A warning of a library as one line, without the colours that Gymnasium puts around it."""
     text = re.sub(r"\x1b\[\d+m|WARN: ", "", str(message))
     print(f"operant: warning: {' '.join(text.split())}", file=sys.stderr)

@@ -167,6 +167,9 @@ def _orthogonal(network: ModularNetwork) -> None:
         for module in part.modules():
             if isinstance(module, nn.LSTM):
                 _fill(module, 1.0)
+                # Remember at first: a forget gate that starts half closed lets everything fade.
+                bias: nn.Parameter = module.bias_ih_l0  # type: ignore[assignment]  # by its name
+                nn.init.ones_(bias[module.hidden_size : 2 * module.hidden_size])
             elif isinstance(module, nn.Linear | nn.Conv2d):
                 _fill(module, sqrt(2))
     for name in network.output_shapes:

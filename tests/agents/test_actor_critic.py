@@ -176,6 +176,13 @@ def test_a_wasted_step_weighs_nothing_in_any_loss() -> None:
     assert one["policy"] == pytest.approx(-HALF * (1 - 5))
 
 
+def test_a_wasted_step_weighs_nothing_in_an_update() -> None:
+    agent = critic()
+    column_of = Column([0, 3, 1], [6, 1e3], terminated=(0,), invalid=(1,))
+    agent.memory.store(record(column_of))
+    assert agent.update()["value_loss"] == pytest.approx(0.5 * (6 - 5) ** 2)
+
+
 def test_the_log_probability_is_that_of_the_action_taken() -> None:
     agent = agent_with(table(value=[[0.0]] * 2, action=[[0.0, math.log(3)]] * 2))
     for action, chance in ((0, 0.25), (1, 0.75)):

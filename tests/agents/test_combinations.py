@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from combinations import (
     ALL,
+    NETWORKS,
+    OBSERVATIONS,
     REFUSED,
     STEPS,
     TRAINABLE,
@@ -25,6 +27,7 @@ from operant.agents import AGENTS, actor_critic, dqn, sac
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.probe import best_return, random_return
+from operant.networks.image import ConvNet
 from operant.session.build import build
 
 PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
@@ -92,6 +95,18 @@ def test_it_is_refused_with_the_reason(combination: Combination) -> None:
     with pytest.raises(UsageError) as refused:
         build(glimpse(combination))
     assert str(refused.value) == combination.refusal
+
+
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_network_reads_as_the_table_says(network: str, observation: str) -> None:
+    worker = build(glimpse(Combination("ppo", network, observation, False, "Discrete")))
+    images = [x for x in worker.env.spaces.observation.values() if len(x.shape or ()) == 3]
+    convolutions = [part for part in worker.network.modules() if isinstance(part, ConvNet)]
+    assert len(convolutions) == (0 if network == "MLP" else len(images))
+    assert len(images) >= (network == "CNN" or observation == "image + vector")
+    assert worker.network.recurrent == (network == "LSTM")
+    worker.env.close()
 
 
 def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
-from worked import Column, column, masked, record, sloped, slopes, table, totalling
+from worked import Column, masked, record, sloped, slopes, table, totalling
 
 from operant.agents.sac import SAC, SACConfig, entropy_target
 from operant.core.errors import UsageError
@@ -356,23 +356,24 @@ def remembering() -> SAC:
     return sac(actor, critics, {"choice": Discrete(2)}, sequence=3, alpha=1e-9)
 
 
-def memories(**totals: float) -> dict[str, Tensor]:
-    return {f"{name}.total": torch.full((1, 1, 1), x) for name, x in totals.items()}
+def memories(**totals: list[float]) -> dict[str, Tensor]:
+    return {f"{name}.total": torch.tensor(x)[None, :, None] for name, x in totals.items()}
 
 
 def test_each_network_goes_on_from_a_memory_of_its_own_and_is_fresh_where_told() -> None:
     flags: Any = {"truncated": (0,), "invalid": (1,), "first": (2,)}
-    hidden = memories(actor=1.0, critic0=100.0, critic1=1000.0)
-    chunk = record(Column([2, 4, 3, 5], [1, 1e6, 1], **flags), **hidden)
+    hidden = memories(actor=[1.0, 1.0], critic0=[100.0, 100.0], critic1=[1000.0, -1000.0])
+    chunk = record(*[Column([2, 4, 3, 5], [1, 1e6, 1], **flags)] * 2, **hidden)
     chunk = chunk._replace(action={"choice": chunk.action["action"]})
-    target = column(remembering().worth(chunk))
-    assert target[0] == pytest.approx(1 + GAMMA * 2 * 106, rel=1e-5)  # the even mean of 1 and 3
-    assert target[2] == pytest.approx(1 + GAMMA * 2 * (3 + 5), rel=1e-5)
+    target = remembering().worth(chunk)
+    lower = [2 * (100 + 6), 9 * (-1000 + 6)]  # of the first critic, the even mean of 1 and 3
+    assert target[0].tolist() == pytest.approx([1 + GAMMA * x for x in lower], rel=1e-5)
+    assert target[2].tolist() == pytest.approx([1 + GAMMA * 2 * (3 + 5)] * 2, rel=1e-5)
 
 
 def test_a_wasted_row_weighs_nothing_in_critics_and_actor() -> None:
     flags: Any = {"terminated": (0, 2), "invalid": (1,), "first": (0, 2)}
-    hidden = memories(actor=0.0, critic0=0.0, critic1=0.0)
+    hidden = memories(actor=[0.0], critic0=[0.0], critic1=[0.0])
     chunk = record(Column([2, 4, 3, 5], [1, 1e6, 1], **flags), **hidden)
     chunk = chunk._replace(action={"choice": chunk.action["action"]})
     losses, _ = remembering().compute_loss(chunk)

@@ -186,3 +186,9 @@ def test_normalising_makes_scale_and_offset_invisible() -> None:
     one, _ = plain({"observation": x}, HiddenState())
     other, _ = scaled({"observation": x * 30 + 7}, HiddenState())
     torch.testing.assert_close(one["value"], other["value"], atol=1e-4, rtol=1e-4)
+
+
+def test_a_memory_remembers_at_first() -> None:
+    net = build_network(NetworkConfig(lstm=3), SEEN["vector"], {"policy": (2,)})
+    bias = next(p for n, p in net.named_parameters() if n.endswith("bias_ih_l0"))
+    assert bias.tolist() == [0.0] * 3 + [1.0] * 3 + [0.0] * 6

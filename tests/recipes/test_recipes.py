@@ -36,7 +36,7 @@ def env_id(recipe: Recipe) -> str:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
     flags = ["--env.id", env_id(recipe), *SMALL[recipe.algorithm], "--threads", "1"]
-    config, chosen = compose(recipe.algorithm, {}, flags)
+    config, chosen = compose(recipe.algorithm, {}, flags, recipe.name)
     assert chosen is recipe
     worker = build(try_out(config).config)
     before = [x.clone() for x in worker.network.parameters()]
@@ -50,7 +50,7 @@ def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_a_schedule_ends_with_the_run_or_before(recipe: Recipe) -> None:
-    config, _ = compose(recipe.algorithm, {}, ["--env.id", env_id(recipe)])
+    config, _ = compose(recipe.algorithm, {}, ["--env.id", env_id(recipe)], recipe.name)
     ends = [x.over for x in vars(config.agent).values() if isinstance(x, Schedule)]
     assert max(ends) <= config.steps == recipe.settings["steps"]
 
@@ -59,9 +59,12 @@ def test_every_recipe_has_a_name_of_its_own() -> None:
     assert Counter(recipe.name for recipe in RECIPES).most_common(1)[0][1] == 1
 
 
-def test_every_recipe_is_the_first_that_fits() -> None:
+def test_of_recipes_for_one_environment_the_first_is_taken() -> None:
     for recipe in RECIPES:
-        assert recipe_for(recipe.algorithm, EXAMPLES.get(recipe.pattern, recipe.pattern)) is recipe
+        found = recipe_for(recipe.algorithm, EXAMPLES.get(recipe.pattern, recipe.pattern))
+        assert found is not None
+        assert RECIPES.index(found) <= RECIPES.index(recipe)
+        assert recipe.name.startswith(found.name)
 
 
 def test_a_recipe_is_what_a_run_starts_from_and_flags_overrule_it() -> None:

@@ -25,7 +25,8 @@ def child(line: str) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     if kill_at:
-        at_call(*kill_at, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        where, nth = kill_at
+        at_call(where, nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
     os._exit(main(words))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ WORDS = [
     ("train dqn --env.id Pendulum-v1", "dqn on Pendulum-v1: action 'action' is Box(-1.0, 1.0"),
     ("train ppo --agent.lrr 1", "--agent.lrr: unknown flag; did you mean '--agent.lr'?"),
     ("train ppo --lr 1", "--lr: unknown flag; did you mean '--agent.lr'?"),
+    ("train ppo --confg x", "--confg: unknown flag; did you mean '--config'?"),
     ("train ppo --agent.lr", "--agent.lr: a value is missing"),
     ("train ppo --agent.lr fast", "agent.lr = 'fast': expected a number or linear("),
     ("train ppo --agent.lr -1", "agent.lr = -1: a schedule's values must be finite and not neg"),
@@ -188,9 +189,9 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.fixture
-def faulty(request: pytest.FixtureRequest) -> Any:
+def faulty() -> Iterator[Callable[[Any, int], str]]:
     def register(show: Any, at: int) -> str:
-        gymnasium.register("Faulty-v0", Faulty, kwargs={"show": show, "at": at})
+        gymnasium.register("Faulty-v0", lambda **_: Faulty(show, at))
         return "train ppo --env.id Faulty-v0 --env.num-envs 1 --agent.length 8 --quiet"
 
     yield register
@@ -272,7 +273,7 @@ network:
   activation: tanh
 eval: {every: 0, episodes: 1}
 """
-SEEDS = 200
+SEEDS = 100  # of each of the two tests below
 PIECES = (
     *(
         "0",
@@ -319,7 +320,7 @@ def test_mutated_files_are_accepted_or_refused_in_one_line(tmp_path: Path) -> No
     for seed in range(SEEDS):
         path.write_text(mutated(VALID, random.Random(seed)), "utf-8")
         accepted += accepted_or_refused(["train", "--config", str(path)], seed)
-    assert 10 < accepted < 150
+    assert 5 < accepted < 75
 
 
 def test_mutated_command_lines_are_accepted_or_refused_in_one_line() -> None:
@@ -332,4 +333,4 @@ def test_mutated_command_lines_are_accepted_or_refused_in_one_line() -> None:
         words = mutated(line, random.Random(seed)).split()
         # Words that are another command, or none, are not what this is about.
         accepted += accepted_or_refused(["train", *words[1:]], seed)
-    assert 10 < accepted < 150
+    assert 5 < accepted < 75

@@ -156,7 +156,7 @@ def test_what_a_run_prints_ends_with_commands_that_work(tmp_path: Path) -> None:
     commands = said[said.index("try next:") :].splitlines()[1:]
     assert len(commands) == 3
     assert commands[0].split()[:3] == ["operant", "eval", str(run)]
-    assert call(commands[0].split()[1:-1] + ["1"]).code == 0
+    assert call([*commands[0].split()[1:-1], "1"]).code == 0
 
 
 def test_as_a_module_in_a_process_of_its_own(tmp_path: Path) -> None:
