@@ -108,7 +108,7 @@ class ActorCritic:
         batch = self.prepare(self.memory.read())
         metrics = self.learn(batch)
         metrics["explained_variance"] = float(
-            policy.explained_variance(batch.target - batch.advantage, batch.target)
+            policy.explained_variance(batch.target - batch.advantage, batch.target, batch.valid)
         )
         metrics["learning_rate"] = self.optimizer.lr(self.steps)
         metrics["n_updates"] = self.optimizer.count

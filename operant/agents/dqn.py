@@ -70,6 +70,9 @@ class DQN:
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm)
         self.window = config.sequence if network.recurrent else 1
+        self.length = self.window + config.n_step - 1
+        # A value that remembers must see what is acted on, or its memory falls behind.
+        self.wanted = None if network.recurrent else self.names
         self.acted = self.updates = 0
 
     @classmethod
@@ -101,9 +104,9 @@ class DQN:
         """The best actions `[B, ...]` by name, or now and then a random one."""
         observation = tree.to(observation, self.device)
         state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
-        q, state = self.network(observation, state, None, self.names)
+        q, state = self.network(observation, state, None, self.wanted)
         masks = masks_of(observation, self.names)
-        action = value.greedy(q, self.choices, masks)
+        action = value.greedy({name: q[name] for name in self.names}, self.choices, masks)
         if explore:
             batch = len(next(iter(observation.values())))
             other = exploring.uniform(self.action_space, batch, masks, self.generator, self.device)
@@ -121,8 +124,9 @@ class DQN:
 
     def update(self) -> Metrics:
         """As many gradient steps as the steps collected call for."""
-        seen = []
-        for _ in range(updates_due(self.memory.stored, self.config, self.updates)):
+        seen: list[Tensors] = []
+        due = updates_due(self.memory.stored, self.config, self.updates)
+        for _ in range(due if self.memory.holds(self.length) else 0):
             seen.append(self.learn())
             self.updates += 1
             if self.updates % self.config.target_every == 0:
@@ -134,8 +138,7 @@ class DQN:
 
     def learn(self) -> Tensors:
         """One gradient step on windows drawn from memory."""
-        length = self.window + self.config.n_step - 1
-        batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        batch = tree.to(self.memory.sample(self.config.batch_size, self.length), self.device)
         self.network.observe(tree.index(batch.observation, 0), batch.valid[0])
         losses, metrics = self.compute_loss(batch)
         norm = self.optimizer.step(total(losses), self.acted)

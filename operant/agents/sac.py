@@ -85,6 +85,7 @@ class SAC:
         self.alpha_optimizer = Optimizer([self.log_alpha], config.lr)
         self.target_entropy = entropy_target(action_space, config)
         self.window = config.sequence if actor.recurrent else 1
+        self.length = self.window + config.n_step - 1
         self.acted = self.updates = 0
 
     @classmethod
@@ -128,7 +129,7 @@ class SAC:
         observation = tree.to(observation, self.device)
         state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
         masks = masks_of(observation, self.names)
-        params, state = self.carry(observation, state)
+        params, after = self.actor(observation, substate(state, "actor"), None, self.names)
         batch = len(next(iter(observation.values())))
         if not explore:
             action = self.distribution.mode(params, masks)
@@ -137,16 +138,16 @@ class SAC:
         else:
             action = self.distribution.sample(params, masks, self.generator)
         self.acted += batch * explore
-        return tree.map(Tensor.cpu, action), Memo({}, state)
-
-    def carry(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
-        """The policy's parameters, and every network's state after this observation."""
-        params, after = self.actor(observation, substate(state, "actor"), None, self.names)
         carried = {f"actor.{k}": x for k, x in after.items()}
-        for name, critic in self.critics.items() if self.actor.recurrent else ():
-            _, after = critic(observation, substate(state, name), None, ())
-            carried |= {f"{name}.{k}": x for k, x in after.items()}
-        return params, HiddenState(carried)
+        if self.actor.recurrent:
+            carried |= self.remember(observation, state, action)
+        return tree.map(Tensor.cpu, action), Memo({}, HiddenState(carried))
+
+    def remember(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
+        """The critics' hidden states after what was seen and done."""
+        seen = {**observation, **{f"action.{k}": action[k] for k in self.smooth.parts}}
+        after = {n: c(seen, substate(state, n))[1] for n, c in self.critics.items()}
+        return {f"{n}.{k}": x for n, carried in after.items() for k, x in carried.items()}
 
     def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """In a loop of your own: remember what was seen, decided and answered."""
@@ -154,8 +155,9 @@ class SAC:
 
     def update(self) -> Metrics:
         """As many gradient steps as the steps collected call for."""
-        seen = []
-        for _ in range(updates_due(self.memory.stored, self.config, self.updates)):
+        seen: list[Tensors] = []
+        due = updates_due(self.memory.stored, self.config, self.updates)
+        for _ in range(due if self.memory.holds(self.length) else 0):
             seen.append(self.learn())
             self.updates += 1
         if not seen:
@@ -165,8 +167,7 @@ class SAC:
 
     def learn(self) -> Tensors:
         """One gradient step of critics, actor and temperature."""
-        length = self.window + self.config.n_step - 1
-        batch = tree.to(self.memory.sample(self.config.batch_size, length), self.device)
+        batch = tree.to(self.memory.sample(self.config.batch_size, self.length), self.device)
         for network in (self.actor, *self.critics.values()):
             network.observe(tree.index(batch.observation, 0), batch.valid[0])
         losses, critic_metrics = self.compute_loss(batch)

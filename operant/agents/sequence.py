@@ -79,6 +79,8 @@ def minibatches(
         return
     flat = tree.map(lambda x: x[:steps].flatten(0, 1), batch)
     chosen = flat.valid.nonzero().squeeze(-1)
+    if not len(chosen):
+        return
     order = chosen[torch.randperm(len(chosen), generator=generator, device=generator.device)]
     parts = max(1, round(len(order) / size))
     for part in order.tensor_split(parts):

@@ -145,6 +145,10 @@ class ExperienceReplay:
         """Whether enough was stored to learn from."""
         return self.stored >= self.min_size
 
+    def holds(self, length: int) -> bool:
+        """Whether some environment has `length` consecutive steps stored."""
+        return bool((self.count >= length).any())
+
     def state_dict(self) -> dict[str, Any]:
         """Everything held; only rows that were ever written."""
         state = state_of(self, "stored", "cursor", "count", "random", "single")

@@ -7,9 +7,9 @@ RECIPES = (
         name="sac-pendulum",
         algorithm="sac",
         pattern="Pendulum-v1",
-        about="-200 within 20k steps",
+        about="-200 within 10k steps",
         settings={
-            "steps": 20_000,
+            "steps": 10_000,
             "env": {"num_envs": 1},
             "network": {"hidden": [64, 64], "activation": "relu", "init": "default"},
             "agent": {"lr": 1e-3, "replay_size": 20_000, "learning_starts": 500},

@@ -319,7 +319,6 @@ def test_steps_are_those_decided_and_the_learning_rate_follows_them() -> None:
     assert (agent.steps, rates) == (3, [1.0, 0.75, 0.5])
 
 
-@pytest.mark.xfail(strict=True, reason="`update` gives explained_variance no `valid`")
 def test_explained_variance_leaves_wasted_steps_out() -> None:
     chunk = record(Column([0, 1, 3, 1], [6, 9, 1e6], terminated=(0, 1), invalid=(2,)))
     agent = critic()

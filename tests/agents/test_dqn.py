@@ -289,7 +289,6 @@ def test_a_continuous_action_is_refused_by_name() -> None:
         DQN.output_space({"force": Box(-1, 1, (2,))})
 
 
-@pytest.mark.xfail(strict=True, reason="`updates_due` does not ask whether a window can be drawn")
 def test_learning_waits_for_a_whole_window() -> None:
     agent = dqn(totalling(action=[1.0, 2.0]), sequence=16, learning_starts=2, updates_per_step=1.0)
     chunk = record(*[Column([0] * 5, [1.0] * 4)] * 8, total=torch.zeros(5, 8, 1))
@@ -297,7 +296,6 @@ def test_learning_waits_for_a_whole_window() -> None:
     assert agent.update() == {}
 
 
-@pytest.mark.xfail(strict=True, reason="`act` asks for the advantages alone")
 def test_a_separate_value_tower_keeps_up_while_acting() -> None:
     config = NetworkConfig(hidden=(4,), lstm=3, separate=True)
     generator = torch.Generator().manual_seed(0)

@@ -191,7 +191,6 @@ def test_a_network_with_memory_learns_from_whole_environments() -> None:
     assert metrics["value_loss"] == pytest.approx(0.5 * (1 + 4 + 9) / 3 * (1 + 4 + 9) / 4)
 
 
-@pytest.mark.xfail(strict=True, reason="`minibatches` yields a part of no steps, whose mean is NaN")
 def test_a_chunk_in_which_nothing_was_decided_teaches_nothing() -> None:
     network = even()
     agent = ppo(network)

@@ -393,7 +393,6 @@ def test_acting_carries_the_memory_of_actor_and_critics() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="`carry` asks the critics for no output, so no tower runs")
 def test_critics_of_separate_towers_keep_up_while_acting() -> None:
     config = NetworkConfig(hidden=(4,), lstm=3, separate=True)
     generator = torch.Generator().manual_seed(0)

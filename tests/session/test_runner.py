@@ -13,7 +13,7 @@ from running import AGENTS, COMMON, OFTEN, at_call, call, only_run, trace, train
 from operant.session.checkpoint import listing, newest
 
 PPO, DQN = AGENTS["ppo"], AGENTS["dqn"]
-SAVE = "operant.session.checkpoint:save"
+SAVE, FINISH = "operant.session.checkpoint:save", "operant.session.session:Session.finish"
 
 
 def lines(run: Path) -> list[dict[str, float]]:
@@ -148,6 +148,7 @@ def test_a_last_checkpoint_that_cannot_be_saved_is_no_success(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_call(SAVE, 2, lambda: fill(disk), monkeypatch.setattr)
+    at_call(FINISH, 1, (disk / "filler").unlink, monkeypatch.setattr)
     result = call(f"train a2c --steps 20 {COMMON} --checkpoint.seconds 1000", disk / "runs")
     assert result.code == 1
     assert not (only_run(disk / "runs") / "done.json").exists()
