@@ -214,10 +214,11 @@ def list_(argv: list[str]) -> int:
         raise UsageError(f"no environment matches {pattern!r}; `operant list` shows them all")
     print("agents")
     for name, (cls, _) in sorted(AGENTS.items()):
-        print(f"  {name:14} {(cls.__doc__ or '').splitlines()[0]}")
+        about = (sys.modules[cls.__module__].__doc__ or "").splitlines()[0]
+        print(f"  {name:14} {about}")
     print("recipes")
     for recipe in RECIPES:
-        print(f"  {recipe.name:14} {recipe.pattern:14} {recipe.about}")
+        print(f"  {recipe.name:19} {recipe.pattern:12} {recipe.about}")
     print("environments", *found, sep="\n  ")
     return 0
 
@@ -312,6 +313,8 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; what went wrong is one line, and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # for environments of one's own, as `python -m operant` has it
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn

@@ -24,6 +24,7 @@ SMALLEST = 160  # pixels of a side below which a picture is enlarged
 
 def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> list[TrajInfo]:
     """Play `episodes` and write what they looked like to a .gif or .mp4."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # nothing is shown, so ask for no screen
     env = drawable(config.env)
     played: list[TrajInfo] = []
     try:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch
+
 from operant.core.errors import CheckpointError, UsageError
 from operant.session import checkpoint, rundir
 from operant.session.config import dump_yaml, from_tree, load_yaml
@@ -132,6 +134,7 @@ def load_agent(run: Path) -> tuple[RunConfig, Any]:
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
     config, _, agent = try_out(dataclasses.replace(session.config, device="auto"))
+    torch.set_num_threads(config.threads)
     with fitting(saved):
         agent.load_state_dict(saved.state["container"]["agent"])
     return config, agent

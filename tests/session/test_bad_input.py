@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,6 +143,27 @@ def test_a_place_for_runs_that_cannot_be_written_is_refused(
     (tmp_path / "file").write_text("")
     refused(call("train a2c --quiet", Path(runs)), 2, f"{runs}")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """Runs on a disk that cannot be written, one of them unfinished."""
+    (train("train a2c --steps 20", tmp_path) / "done.json").unlink()
+    mounts = (["--bind", str(tmp_path)], ["-o", "remount,ro,bind"])
+    for options in mounts:
+        command = ["mount", *options, str(tmp_path)]
+        if os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip("mounting needs root")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_disk_that_cannot_be_written_takes_no_run_but_shows_those_it_has(read_only: Path) -> None:
+    message = "cannot be written: Read-only file system"
+    refused(call("train a2c --quiet", read_only), 2, message)
+    refused(call("resume", read_only), 2, message)
+    refused(call("plot --metric eval/mean_reward", read_only), 2, "Read-only file system")
+    assert call("eval --episodes 1", read_only).code == 0
 
 
 def test_a_run_whose_configuration_is_broken_is_refused(tmp_path: Path) -> None:

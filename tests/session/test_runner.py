@@ -132,6 +132,7 @@ def test_three_checkpoints_that_cannot_be_saved_end_the_run_and_leave_the_older_
     result = call(f"{PPO} {OFTEN}", disk / "runs")
     run = only_run(disk / "runs")
     assert result.code == 1
+    assert result.err.count("training goes on") == 2
     assert (
         "could not be saved: No space left on device; older checkpoints are untouched"
         in (result.err.splitlines()[-1])
