@@ -15,7 +15,7 @@ from torch import Tensor
 from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.agents.sequence import unroll
 from operant.core import tree
-from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive
+from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive, check
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
 from operant.core.hidden_state import HiddenState
@@ -48,6 +48,11 @@ class DQNConfig(Config):
     n_step: Count = 1  # rewards summed before the value is trusted
     sequence: Count = 16  # consecutive steps in a window, for networks with memory
     max_grad_norm: NotNegative = 10.0  # bound on the gradient's norm, 0 for none
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for share in (self.epsilon.start, self.epsilon.end):
+            check("epsilon", share, Fraction)
 
 
 class DQN:

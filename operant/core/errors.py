@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST = 12  # names worth listing when none is near
+
 
 class UsageError(ValueError):
     """Input that cannot be used; the command line prints it as one line and exits with 2."""
@@ -28,4 +30,5 @@ def suggest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; expected one of {', '.join(names)}" if names else ""
+    listed = ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
+    return f"; expected one of {listed}" if names else ""

@@ -41,9 +41,9 @@ def _read(value: Any, seen: set[int]) -> Any:
     if type(value) in PLAIN:
         return value
     if isinstance(value, np.ndarray):
-        return value.copy() if value.dtype != object else OTHER
+        return _read_array(value)
     if isinstance(value, np.generic):
-        return {"kind": "scalar", "value": np.asarray(value)}
+        return {"kind": "scalar", "value": _read(np.asarray(value), seen)}
     if isinstance(value, tuple | list | deque):
         limit = value.maxlen if isinstance(value, deque) else None
         parts = [_read(part, seen) for part in value]
@@ -52,6 +52,12 @@ def _read(value: Any, seen: set[int]) -> Any:
         parts = [[_read(k, seen), _read(v, seen)] for k, v in value.items()]
         return {"kind": "dict", "parts": parts}
     return _read_random(value) or _read_simulator(value) or _read_object(value, seen)
+
+
+def _read_array(value: np.ndarray[Any, Any]) -> Any:
+    if value.dtype.kind == "U":
+        return {"kind": "text", "value": value.tolist()}
+    return value.copy() if value.dtype != object else OTHER
 
 
 def _read_random(value: Any) -> dict[str, Any] | None:
@@ -153,7 +159,8 @@ def _arrays(data: Any) -> dict[str, Any]:
 
 
 WRITERS = {
-    "scalar": lambda state, old: np.asarray(state["value"])[()],
+    "scalar": lambda state, old: np.asarray(_write(state["value"], None))[()],
+    "text": lambda state, old: np.asarray(state["value"], dtype=np.str_),
     "tuple": lambda state, old: tuple(_write_parts(state, old)),
     "list": _write_parts,
     "deque": lambda state, old: deque(_write_parts(state, old), state["limit"]),

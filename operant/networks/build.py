@@ -12,7 +12,7 @@ import torch
 from gymnasium import spaces as gs
 from torch import nn
 
-from operant.core.config import Config, CountOrZero
+from operant.core.config import Config, Count, CountOrZero
 from operant.core.errors import UsageError
 from operant.core.spaces import Shape, Space, choices, is_mask
 from operant.networks.image import NatureCNN, SmallCNN
@@ -30,7 +30,7 @@ Reader = Literal["auto", "nature", "small", "flat"]
 class NetworkConfig(Config):
     """How to read observations and what to make of them."""
 
-    hidden: tuple[int, ...] = (64, 64)  # sizes of the layers that read vectors
+    hidden: tuple[Count, ...] = (64, 64)  # sizes of the layers that read vectors
     activation: Activation = "tanh"  # after each of these layers
     image: Reader = "auto"  # reads images; auto: nature from 36 pixels; flat: as if vectors
     image_size: CountOrZero = 0  # features of an image; 0: 512 for nature, 128 for small

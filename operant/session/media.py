@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing could be written, nothing is left to remove
+            partial.unlink(missing_ok=True)
 
 
 def _checked(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:

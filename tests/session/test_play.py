@@ -47,7 +47,6 @@ def test_a_film_of_another_kind_is_refused(run: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.xfail(strict=True, reason="removing the partial film raises where the error was told")
 def test_a_film_that_cannot_be_written_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = call(["play", str(run), "--record", str(tmp_path / "file" / "film.gif")])

@@ -180,6 +180,5 @@ def test_what_cannot_be_saved_exactly_says_so_and_goes_on(
     assert json.loads((run / "done.json").read_text())["step"] >= 24
 
 
-@pytest.mark.xfail(strict=True, reason="the snapshot of Blackjack holds text, which is not saved")
 def test_an_environment_that_keeps_text_in_its_state_is_saved(tmp_path: Path) -> None:
     assert call(f"train ppo --env.id Blackjack-v1 {COMMON} --steps 40", tmp_path).code == 0
