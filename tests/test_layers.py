@@ -21,8 +21,9 @@ LEVEL = {
     **dict.fromkeys(("frameworks", "containers"), 3),
     "session": 4,
     "recipes": 5,
-    **dict.fromkeys(("cli", "run"), 6),
-    "__main__": 7,
+    **dict.fromkeys(("commands", "run"), 6),
+    "cli": 7,
+    "__main__": 8,
 }
 FILES = {"pathlib", "shutil", "glob", "fileinput", "sqlite3", "csv"}
 OPENING = {"open", "fdopen", "mkdir", "makedirs", "rename", "unlink", "mkdtemp", "mkstemp"} | {
