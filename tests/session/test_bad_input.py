@@ -63,7 +63,7 @@ WORDS = [
     ("train ppo --threads 99999", "threads = 99999: expected a number from 0 to 1024"),
     ("train ppo --checkpoint.seconds 0", "checkpoint.seconds = 0.0: expected a finite number"),
     ("train ppo --network.activation than", "expected one of 'tanh', 'relu'"),
-    ("train ppo --network.hidden 0", "ppo on CartPole-v1: "),
+    ("train ppo --network.hidden 0", "network.hidden[0] = 0: expected a finite number"),
     ("train ppo --network.hidden 1e18", "ppo on CartPole-v1: the network cannot be made: "),
     ("train ppo --env.num-envs 1e12", "the run needs "),
     ("train dqn --agent.replay-size 1e13", "of it for the replay"),
