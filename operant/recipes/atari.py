@@ -23,6 +23,25 @@ RECIPES = (
         },
     ),
     Recipe(
+        name="ppo-pong",
+        algorithm="ppo",
+        pattern="ALE/Pong-v5",
+        about="a first look at Pong: larger steps, so that it moves within 300k",
+        settings={
+            "steps": 300_000,
+            "log_every": 10_000,
+            "env": {"num_envs": 8, "reward_clip": 1.0},
+            "agent": {
+                "length": 128,
+                "minibatch": 128,
+                "epochs": 4,
+                "lr": "linear(1e-3, 2e-4, 300_000)",
+                "clip": 0.2,
+                "entropy_coef": 0.01,
+            },
+        },
+    ),
+    Recipe(
         name="dqn-atari",
         algorithm="dqn",
         pattern="ALE/*",
