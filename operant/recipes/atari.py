@@ -23,7 +23,7 @@ RECIPES = (
         },
     ),
     Recipe(
-        name="ppo-pong",
+        name="ppo-atari-pong",
         algorithm="ppo",
         pattern="ALE/Pong-v5",
         about="a first look at Pong: larger steps, so that it moves within 300k",
