@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import AGENTS, OFTEN, PPO, Nursery, only_run, trace, train
+from running import AGENTS, OFTEN, Nursery, only_run, trace, train
 
 PHASES = {
     "while its directory is made": ("operant.session.durable:Durable.rename", 2),
@@ -79,10 +79,11 @@ def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, nursery: Nursery
     assert trace(only_run(tmp_path)) == done
 
 
+@pytest.mark.parametrize(("name", "steps"), [("a2c", 1500), ("ppo", 1500), ("sac", 400)])
 def test_a_run_killed_five_times_at_random_ends_as_if_never_killed(
-    tmp_path: Path, nursery: Nursery
+    name: str, steps: int, tmp_path: Path, nursery: Nursery
 ) -> None:
-    line, moments, runs = f"{PPO} --steps 1500", random.Random(5), tmp_path / "cut"
+    line, moments, runs = f"{AGENTS[name]} --steps {steps}", random.Random(5), tmp_path / "cut"
     whole = unharmed(nursery, line, tmp_path / "whole")
     for _ in range(5):
         pid = nursery.start(begin_or_resume(runs, line))
@@ -103,9 +104,13 @@ def wait_for_progress(runs: Path, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", ["ppo", "dqn"])
-def test_a_run_killed_twenty_times_ends_as_if_never_killed(name: str, tmp_path: Path) -> None:
-    line, moments, runs = f"{AGENTS[name]} --steps 12000", random.Random(20), tmp_path / "cut"
+@pytest.mark.parametrize(
+    ("name", "steps"), [("a2c", 12000), ("ppo", 12000), ("dqn", 12000), ("sac", 4000)]
+)
+def test_a_run_killed_twenty_times_ends_as_if_never_killed(
+    name: str, steps: int, tmp_path: Path
+) -> None:
+    line, moments, runs = f"{AGENTS[name]} --steps {steps}", random.Random(20), tmp_path / "cut"
     whole, codes = trace(train(line, tmp_path / "whole")), []
     for kill in range(20):
         command = [sys.executable, "-m", "operant", *begin_or_resume(runs, line).split()]

@@ -39,22 +39,25 @@ def resume(run: Path, code: int = 0) -> str:
     return result.out + result.err
 
 
-def stopped_run(monkeypatch: pytest.MonkeyPatch, runs: Path, name: str = "a2c") -> Path:
+def stopped_run(
+    monkeypatch: pytest.MonkeyPatch, runs: Path, name: str = "a2c", number: int = signal.SIGINT
+) -> Path:
     """A run that was stopped after about half its steps."""
     with monkeypatch.context() as patch:
-        stop_at(patch, MIDDLE.get(name, 5), signal.SIGINT)
-        return train(AGENTS[name], runs, code=130)
+        stop_at(patch, MIDDLE.get(name, 5), number)
+        return train(AGENTS[name], runs, code=128 + number)
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_a_run_stopped_by_ctrl_c_and_resumed_is_as_if_never_stopped(
+def test_a_run_stopped_and_resumed_is_as_if_never_stopped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = trace(train(AGENTS[name], tmp_path / "whole"))
-    run = stopped_run(monkeypatch, tmp_path / "cut", name)
-    assert len((run / "metrics.jsonl").read_bytes()) < len(whole[0])
-    resume(run)
-    assert trace(run) == whole
+    for number in (signal.SIGINT, signal.SIGTERM):
+        run = stopped_run(monkeypatch, tmp_path / f"cut{number}", name, number)
+        assert len((run / "metrics.jsonl").read_bytes()) < len(whole[0])
+        resume(run)
+        assert trace(run) == whole
 
 
 def test_sigterm_saves_and_says_how_to_go_on(
