@@ -141,7 +141,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "(value.huber(error), valid)",
                 "(value.huber(error), None)",
             ),
-            ("epsilon stands still", "self.acted += batch", "self.acted += 0"),
+            ("epsilon stands still", "self.epsilon(acted)", "self.epsilon(0)"),
         ],
         VALUE: [("duelling without the mean", "discrete.flatten(x - mean", "discrete.flatten(x")],
         OPTIMIZE: [

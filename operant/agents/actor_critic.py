@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from operant.agents.actor import Actor
 from operant.agents.optimize import Optimizer, averaged, total
 from operant.agents.sequence import unroll, values_of
 from operant.core import tree
@@ -21,7 +22,7 @@ from operant.core.spaces import Shape, Space, Spaces
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
 from operant.ops import policy, returns, value
-from operant.ops.distribution import distribution_for, masks_of
+from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,25 @@ Batch = namedarraytuple(
 )
 
 
+@dataclass(frozen=True)
+class PolicyChoice:
+    """Samples from the policy, or takes its likeliest action."""
+
+    distribution: ActionDistribution
+
+    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
+        """Draw from the policy."""
+        return self.distribution.sample(out, masks, generator)
+
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
+        """The policy's mode."""
+        return self.distribution.mode(out, masks)
+
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
+        """How likely the action was, which learning compares with."""
+        return {"log_prob": self.distribution.log_prob(out, action, masks)}
+
+
 class ActorCritic:
     """Learns a policy and a value from each chunk once, then forgets it."""
 
@@ -60,9 +80,8 @@ class ActorCritic:
         self.device = next(network.parameters()).device
         self.distribution = distribution_for(action_space)
         self.names = tuple(action_space)
-        # A value that remembers must see what is acted on, or its memory falls behind.
-        self.wanted = None if network.recurrent else self.names
-        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.actor = Actor(network, PolicyChoice(self.distribution), self.names, seed)
+        self.generator = torch.Generator(self.device).manual_seed(seed)  # for learning
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from
 
@@ -81,21 +100,11 @@ class ActorCritic:
         """The recurrent state of `batch_size` fresh episodes."""
         return self.network.initial_state(batch_size)
 
-    @torch.inference_mode()
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """Actions `[B, ...]` by name, sampled or most likely, and their log-probability."""
-        observation = tree.to(observation, self.device)
-        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
-        params, state = self.network(observation, state, None, self.wanted)
-        masks = masks_of(observation, self.names)
-        if explore:
-            action = self.distribution.sample(params, masks, self.generator)
-        else:
-            action = self.distribution.mode(params, masks)
-        log_prob = self.distribution.log_prob(params, action, masks)
-        return tree.map(Tensor.cpu, action), Memo({"log_prob": log_prob}, state)
+        return self.actor.act(observation, hidden_state, explore)
 
     def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """In a loop of your own: remember what was seen, decided and answered."""
@@ -175,11 +184,14 @@ class ActorCritic:
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimizer, random generator, memory and count."""
-        return state_of(self, "network", "optimizer", "generator", "memory", "steps")
+        return state_of(self, *STATE)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
-        restore(self, state, "network", "optimizer", "generator", "memory", "steps")
+        restore(self, state, *STATE)
+
+
+STATE = ("network", "optimizer", "generator", "actor", "memory", "steps")
 
 
 def named(losses: Tensors) -> Tensors:

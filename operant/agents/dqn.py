@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from operant.agents.actor import Actor
 from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.agents.sequence import unroll
 from operant.core import tree
@@ -55,6 +56,31 @@ class DQNConfig(Config):
             check("epsilon", share, Fraction)
 
 
+@dataclass(frozen=True)
+class GreedyChoice:
+    """The best action of each part, and now and then any action at all."""
+
+    action_space: dict[str, Space]
+    choices: dict[str, list[int]]
+    epsilon: Schedule
+
+    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
+        """A random action with the probability due after so many steps, else the best."""
+        batch, device = len(next(iter(out.values()))), generator.device
+        other = exploring.uniform(self.action_space, batch, masks, generator, device)
+        best = self.exploit(out, masks)
+        return exploring.epsilon_greedy(best, other, self.epsilon(acted), generator)
+
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
+        """The action that is worth most."""
+        best = value.greedy({name: out[name] for name in self.choices}, self.choices, masks)
+        return {k: x.reshape(-1, *(self.action_space[k].shape or ())) for k, x in best.items()}
+
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
+        """Nothing: what an action was worth then does not matter later."""
+        return {}
+
+
 class DQN:
     """Learns what each action is worth from a replay of everything that was tried."""
 
@@ -72,13 +98,12 @@ class DQN:
         self.choices = {name: choices(space) for name, space in action_space.items()}
         self.target = Target(network)
         self.device = next(network.parameters()).device
-        self.generator = torch.Generator(self.device).manual_seed(seed)
+        choice = GreedyChoice(action_space, self.choices, config.epsilon)
+        self.actor = Actor(network, choice, self.names, seed)
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm)
         self.window = config.sequence if network.recurrent else 1
         self.length = self.window + config.n_step - 1
-        # A value that remembers must see what is acted on, or its memory falls behind.
-        self.wanted = None if network.recurrent else self.names
-        self.acted = self.updates = 0
+        self.updates = 0
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, seed: int) -> Self:
@@ -102,26 +127,16 @@ class DQN:
         """The recurrent state of `batch_size` fresh episodes."""
         return self.network.initial_state(batch_size)
 
-    @torch.inference_mode()
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """The best actions `[B, ...]` by name, or now and then a random one."""
-        observation = tree.to(observation, self.device)
-        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
-        q, state = self.network(observation, state, None, self.wanted)
-        masks = masks_of(observation, self.names)
-        action = value.greedy({name: q[name] for name in self.names}, self.choices, masks)
-        if explore:
-            batch = len(next(iter(observation.values())))
-            other = exploring.uniform(self.action_space, batch, masks, self.generator, self.device)
-            epsilon = self.config.epsilon(self.acted)
-            action = exploring.epsilon_greedy(action, other, epsilon, self.generator)
-            self.acted += batch
-        shaped = {
-            k: x.reshape(-1, *(self.action_space[k].shape or ())).cpu() for k, x in action.items()
-        }
-        return shaped, Memo({}, state)
+        return self.actor.act(observation, hidden_state, explore)
+
+    @property
+    def acted(self) -> int:
+        """Environment steps taken while exploring."""
+        return self.actor.acted
 
     def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """In a loop of your own: remember what was seen, decided and answered."""
@@ -187,4 +202,4 @@ class DQN:
         restore(self, state, *STATE)
 
 
-STATE = ("network", "target", "optimizer", "generator", "memory", "acted", "updates")
+STATE = ("network", "target", "optimizer", "actor", "memory", "updates")

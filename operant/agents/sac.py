@@ -16,8 +16,9 @@ from typing import Any, Self
 
 import torch
 from gymnasium.spaces import Box
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
+from operant.agents.actor import Actor
 from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
 from operant.agents.sequence import substate, unroll
 from operant.core import tree
@@ -55,6 +56,43 @@ class SACConfig(Config):
     sequence: Count = 16  # consecutive steps in a window, for networks with memory
 
 
+@dataclass(frozen=True)
+class SoftChoice:
+    """Random actions at first, then draws from the policy."""
+
+    action_space: dict[str, Space]
+    distribution: ActionDistribution
+    random_steps: int
+
+    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
+        """Any action until something can have been learned, then the policy's."""
+        if acted >= self.random_steps:
+            return self.distribution.sample(out, masks, generator)
+        batch, device = len(next(iter(out.values()))), generator.device
+        return exploring.uniform(self.action_space, batch, masks, generator, device)
+
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
+        """The policy's mode."""
+        return self.distribution.mode(out, masks)
+
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
+        """Nothing: the policy is asked anew when it learns."""
+        return {}
+
+
+@dataclass(frozen=True)
+class CriticMemory:
+    """Keeps the hidden states of critics in step with what was seen and done."""
+
+    critics: dict[str, Network]
+    late: tuple[str, ...]  # actions that are inputs of theirs
+
+    def __call__(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
+        seen = {**observation, **{f"action.{k}": action[k] for k in self.late}}
+        after = {n: c(seen, substate(state, n))[1] for n, c in self.critics.items()}
+        return {f"{n}.{k}": x for n, carried in after.items() for k, x in carried.items()}
+
+
 class SAC:
     """Learns to earn reward while acting as randomly as it can afford."""
 
@@ -67,7 +105,7 @@ class SAC:
         config: SACConfig,
         seed: int,
     ) -> None:
-        self.actor, self.memory, self.config = actor, memory, config
+        self.network, self.memory, self.config = actor, memory, config
         self.critics = {f"critic{i}": critic for i, critic in enumerate(critics)}
         self.targets = {name: Target(critic) for name, critic in self.critics.items()}
         self.action_space, self.names = action_space, tuple(action_space)
@@ -86,7 +124,10 @@ class SAC:
         self.target_entropy = entropy_target(action_space, config)
         self.window = config.sequence if actor.recurrent else 1
         self.length = self.window + config.n_step - 1
-        self.acted = self.updates = 0
+        self.updates = 0
+        choice = SoftChoice(action_space, self.distribution, config.learning_starts)
+        follow = CriticMemory(self.critics, tuple(smooth)) if actor.recurrent else None
+        self.actor = Actor(actor, choice, self.names, seed, "actor", follow)
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: SACConfig, seed: int) -> Self:
@@ -110,44 +151,22 @@ class SAC:
                 )
         return dict(distribution_for(action_space, squash=True).param_shapes)
 
-    @property
-    def network(self) -> Network:
-        """The network that acts."""
-        return self.actor
-
     def initial_state(self, batch_size: int) -> HiddenState:
         """The recurrent state of `batch_size` fresh episodes, of actor and critics."""
-        networks = {"actor": self.actor, **self.critics}
+        networks = {"actor": self.network, **self.critics}
         fresh = {name: network.initial_state(batch_size) for name, network in networks.items()}
         return HiddenState({f"{n}.{k}": x for n, state in fresh.items() for k, x in state.items()})
 
-    @torch.inference_mode()
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """Actions `[B, ...]` by name: random at first, then sampled, or the policy's mode."""
-        observation = tree.to(observation, self.device)
-        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
-        masks = masks_of(observation, self.names)
-        params, after = self.actor(observation, substate(state, "actor"), None, self.names)
-        batch = len(next(iter(observation.values())))
-        if not explore:
-            action = self.distribution.mode(params, masks)
-        elif self.acted < self.config.learning_starts:
-            action = exploring.uniform(self.action_space, batch, masks, self.generator, self.device)
-        else:
-            action = self.distribution.sample(params, masks, self.generator)
-        self.acted += batch * explore
-        carried = {f"actor.{k}": x for k, x in after.items()}
-        if self.actor.recurrent:
-            carried |= self.remember(observation, state, action)
-        return tree.map(Tensor.cpu, action), Memo({}, HiddenState(carried))
+        return self.actor.act(observation, hidden_state, explore)
 
-    def remember(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
-        """The critics' hidden states after what was seen and done."""
-        seen = {**observation, **{f"action.{k}": action[k] for k in self.smooth.parts}}
-        after = {n: c(seen, substate(state, n))[1] for n, c in self.critics.items()}
-        return {f"{n}.{k}": x for n, carried in after.items() for k, x in carried.items()}
+    @property
+    def acted(self) -> int:
+        """Environment steps taken while exploring."""
+        return self.actor.acted
 
     def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """In a loop of your own: remember what was seen, decided and answered."""
@@ -168,7 +187,7 @@ class SAC:
     def learn(self) -> Tensors:
         """One gradient step of critics, actor and temperature."""
         batch = tree.to(self.memory.sample(self.config.batch_size, self.length), self.device)
-        for network in (self.actor, *self.critics.values()):
+        for network in (self.network, *self.critics.values()):
             network.observe(tree.index(batch.observation, 0), batch.valid[0])
         losses, critic_metrics = self.compute_loss(batch)
         self.critic_optimizer.step(total(losses), self.acted)
@@ -216,7 +235,7 @@ class SAC:
     ) -> tuple[Tensor, Tensor]:
         """What these rows are worth under the policy, entropy included, and the entropy."""
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
-        params = unroll(self.actor, batch, self.names, rows, "actor")
+        params = unroll(self.network, batch, self.names, rows, "actor")
         action, entropy = self.imagine(params, masks)
         judged = [self.judge(c, name, batch, action, rows) for name, c in critics.items()]
         q = tree.map(torch.minimum, *judged)
@@ -260,9 +279,9 @@ class SAC:
         restore(self, state, *STATE)
 
 
-WEIGHTS = ("actor", "critics", "targets", "log_alpha")
+WEIGHTS = ("network", "critics", "targets", "log_alpha")
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "alpha_optimizer")
-STATE = (*WEIGHTS, *OPTIMIZERS, "generator", "memory", "acted", "updates")
+STATE = (*WEIGHTS, *OPTIMIZERS, "generator", "actor", "memory", "updates")
 
 
 def entropy_target(action_space: dict[str, Space], config: SACConfig) -> float:

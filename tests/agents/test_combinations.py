@@ -23,7 +23,7 @@ from combinations import (
 )
 from torch import nn
 
-from operant.agents import AGENTS, actor_critic, dqn, sac
+from operant.agents import AGENTS, actor
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.probe import best_return, random_return
@@ -119,8 +119,7 @@ def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = build(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete")))
-    for module in (actor_critic, dqn, sac):
-        monkeypatch.setattr(module, "masks_of", lambda *_: {})
+    monkeypatch.setattr(actor, "masks_of", lambda *_: {})
     with pytest.raises(EnvironmentFault, match="forbidden by the mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)
 

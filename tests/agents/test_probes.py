@@ -58,7 +58,7 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
     observation = {"observation": seen}
     with torch.no_grad():
         if hasattr(agent, "critics"):
-            params = run(agent.actor, observation)
+            params = run(agent.network, observation)
             mode = agent.distribution.mode(params, {})
             late = {f"action.{name}": mode[name] for name in agent.smooth.parts}
             judged = [run(critic, observation | late) for critic in agent.critics.values()]

@@ -120,14 +120,14 @@ def test_the_actors_loss_leaves_critics_without_gradient_and_open_to_the_next() 
     agent.actor_loss(chosen(Column([0, 1], [1.0])))[0].backward()
     parameters = [p for critic in agent.critics.values() for p in critic.parameters()]
     assert all(p.grad is None and p.requires_grad for p in parameters)
-    assert slopes(agent.actor, "choice")[0] != 0
+    assert slopes(agent.network, "choice")[0] != 0
 
 
 def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
     agent = choosing()
     losses, _ = agent.compute_loss(chosen(Column([0, 1], [1.0], action=[2])))
     (losses["critic0"] + losses["critic1"]).backward()
-    assert next(agent.actor.parameters()).grad is None
+    assert next(agent.network.parameters()).grad is None
     for target in agent.targets.values():
         assert all(p.grad is None and not p.requires_grad for p in target.network.parameters())
 

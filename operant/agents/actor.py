@@ -1,0 +1,128 @@
+"""The acting half of an agent: all that a process which only collects needs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Generator, Tensor
+
+from operant.agents.sequence import substate
+from operant.core import tree
+from operant.core.experience import Decision, Memo, Tensors
+from operant.core.hidden_state import HiddenState
+from operant.core.protocols import Network
+from operant.core.state import restore, state_of
+from operant.ops.distribution import masks_of
+
+FEW = 4  # rows below which a matrix product rounds otherwise than for more rows
+
+
+class Rows(NamedTuple):
+    """Which rows of a larger batch an actor is given."""
+
+    start: int
+    stop: int
+    total: int
+
+
+class Choice(Protocol):
+    """How actions follow from what the network gives; rows are independent of each other."""
+
+    def explore(
+        self, out: Tensors, masks: Tensors, generator: Generator, acted: int
+    ) -> Tensors: ...
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors: ...
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors: ...
+
+
+class Actor:
+    """A network, the choice of an action, and the random numbers that exploring takes.
+
+    Given only some `rows` of a batch it draws for the whole batch and keeps its own, so that an
+    environment's actions do not depend on how the batch is laid over processes. `follow` gives
+    what else must be carried on after acting; `prefix` names the network's own hidden state.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        choice: Choice,
+        names: tuple[str, ...],
+        seed: int,
+        prefix: str = "",
+        follow: Callable[[Tensors, HiddenState, Tensors], Tensors] | None = None,
+    ) -> None:
+        self.network, self.choice, self.names = network, choice, names
+        self.prefix, self.follow = prefix, follow
+        self.device = next(network.parameters()).device
+        # A value that remembers must see what is acted on, or its memory falls behind.
+        self.wanted = names if follow is not None or not network.recurrent else None
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.acted = 0  # steps of the whole batch, while exploring
+        self.rows: Rows | None = None
+
+    @torch.inference_mode()
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision:
+        """Actions `[B, ...]` by name, and what acting leaves behind."""
+        observation = tree.to(observation, self.device)
+        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
+        out, carried = self._forward(observation, state)
+        masks = masks_of(observation, self.names)
+        action = self._explore(out, masks) if explore else self.choice.exploit(out, masks)
+        memo = self.choice.memo(out, action, masks)
+        if self.prefix:
+            carried = HiddenState({f"{self.prefix}.{k}": x for k, x in carried.items()})
+        if self.follow is not None:
+            carried.update(self.follow(observation, state, action))
+        return tree.map(Tensor.cpu, action), Memo(memo, carried)
+
+    def _forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
+        state = substate(state, self.prefix)
+        count = len(next(iter(observation.values())))
+        if self.rows is None or count >= min(FEW, self.rows.total):
+            return self.network(observation, state, None, self.wanted)
+        repeated = torch.arange(min(FEW, self.rows.total), device=self.device) % count
+        seen, state = tree.index(observation, repeated), tree.index(state, repeated)
+        out, carried = self.network(seen, state, None, self.wanted)
+        return tree.index((out, carried), slice(0, count))  # type: ignore[no-any-return]  # a pair
+
+    def _explore(self, out: Tensors, masks: Tensors) -> Tensors:
+        if self.rows is None:
+            action = self.choice.explore(out, masks, self.generator, self.acted)
+            self.acted += len(next(iter(action.values())))
+            return action
+        start, stop, total = self.rows
+        out, masks = tree.map(lambda x: _among(x, self.rows), (out, masks))
+        action = self.choice.explore(out, masks, self.generator, self.acted)
+        self.acted += total
+        return tree.index(action, slice(start, stop))  # type: ignore[no-any-return]  # a dict
+
+    def state_dict(self) -> dict[str, Any]:
+        """The random generator and the count; the weights are the agent's to save."""
+        return state_of(self, "generator", "acted")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        restore(self, state, "generator", "acted")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: a generator cannot be sent, its state can."""
+        return {**self.__dict__, "generator": self.generator.get_state(), "device": "cpu"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.device = next(self.network.parameters()).device
+        self.generator = torch.Generator(self.device)
+        self.generator.set_state(state["generator"])
+
+
+def _among(x: Tensor, rows: Rows | None) -> Tensor:
+    """`x` in its place among the rows of the whole batch; the others are zero, for nobody."""
+    assert rows is not None
+    whole = x.new_zeros((rows.total, *x.shape[1:]))
+    whole[rows.start : rows.stop] = x
+    return whole
