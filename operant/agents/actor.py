@@ -57,8 +57,9 @@ class Actor:
         self.network, self.choice, self.names = network, choice, names
         self.prefix, self.follow = prefix, follow
         self.device = next(network.parameters()).device
-        # A value that remembers must see what is acted on, or its memory falls behind.
-        self.wanted = names if follow is not None or not network.recurrent else None
+        # All of what costs nothing more; and a value that remembers must see what is acted on, or
+        # its memory falls behind.
+        self.wanted = None if (network.joint or network.recurrent) and follow is None else names
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.acted = 0  # steps of the whole batch, while exploring
         self.rows: Rows | None = None

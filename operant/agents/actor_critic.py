@@ -59,8 +59,9 @@ class PolicyChoice:
         return self.distribution.mode(out, masks)
 
     def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
-        """How likely the action was, which learning compares with."""
-        return {"log_prob": self.distribution.log_prob(out, action, masks)}
+        """How likely the action was, which learning compares with, and the value if it is there."""
+        memo = {"log_prob": self.distribution.log_prob(out, action, masks)}
+        return memo | ({"value": out["value"].squeeze(-1)} if "value" in out else {})
 
 
 class ActorCritic:

@@ -53,7 +53,12 @@ def substate(state: Tensors, name: str) -> HiddenState:
 @torch.no_grad()
 def values_of(network: Network, chunk: Experience) -> tuple[Tensor, Tensor]:
     """Value of each row and of what its action led to, `[T, B]` each, from output `value`."""
-    value = unroll(network, chunk, ("value",))["value"].squeeze(-1)
+    if "value" in chunk.memo:  # acting has seen every row but the last
+        last = tree.index((chunk.observation, dict(chunk.hidden_state)), -1)
+        after = network(last[0], HiddenState(last[1]).reset(chunk.first[-1]), None, ("value",))[0]
+        value = torch.cat([chunk.memo["value"], after["value"].T])
+    else:
+        value = unroll(network, chunk, ("value",))["value"].squeeze(-1)
     next_value = value[1:].clone()
     if chunk.replaced.any():
         # What followed these steps was a new episode; their worth is that of the final observation.
@@ -77,11 +82,18 @@ def minibatches(
         for part in torch.randperm(envs, generator=generator, device=generator.device).split(count):
             yield batch[:, part], batch.valid[:, part]
         return
-    flat = tree.map(lambda x: x[:steps].flatten(0, 1), batch)
+    flat = tree.map(_flat, batch)
     chosen = flat.valid.nonzero().squeeze(-1)
     if not len(chosen):
         return
     order = chosen[torch.randperm(len(chosen), generator=generator, device=generator.device)]
     parts = max(1, round(len(order) / size))
     for part in order.tensor_split(parts):
-        yield tree.index(flat, part[None]), None
+        # Not by an index, which copies byte by byte.
+        yield tree.map(lambda x, p=part: x.index_select(0, p)[None], flat), None
+
+
+def _flat(x: Tensor) -> Tensor:
+    """`[T, B, ...]` as rows; images in the order in which convolutions read them best."""
+    rows = x.flatten(0, 1)
+    return rows.contiguous(memory_format=torch.channels_last) if rows.dim() == 4 else rows

@@ -60,6 +60,7 @@ class Network(Stateful, Protocol):
     """
 
     recurrent: bool
+    joint: bool  # whether one output costs as much as all of them
 
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]: ...

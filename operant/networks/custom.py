@@ -21,6 +21,8 @@ class CustomNetwork(nn.Module):
     batch if `state`, the shapes of the hidden state by name, is empty.
     """
 
+    joint = True  # the module gives all of its outputs
+
     def __init__(self, module: nn.Module, state: Mapping[str, Shape] | None = None) -> None:
         super().__init__()
         self.module = module

@@ -29,7 +29,7 @@ class ConvNet(SubModule3D):
         shape = input_shape
         for channels, kernel, stride in layers:
             self.layers.append(nn.Conv2d(shape[0], channels, kernel, stride))
-            self.layers.append(nn.ReLU())
+            self.layers.append(nn.ReLU(inplace=True))
             shape = (channels, *((side - kernel) // stride + 1 for side in shape[1:]))
             if min(shape) < 1:
                 raise UsageError(
@@ -37,7 +37,7 @@ class ConvNet(SubModule3D):
                     f"small for layers {layers} (channels, kernel, stride); {self.remedy}"
                 )
         if size:
-            self.layers.extend([nn.Flatten(), nn.Linear(prod(shape), size), nn.ReLU()])
+            self.layers.extend([nn.Flatten(), nn.Linear(prod(shape), size), nn.ReLU(inplace=True)])
             shape = (size,)
         self._shape = shape
         # On a CPU, Nature's layers learn in 9 to 25 % less time this way; a single one is slower.

@@ -35,6 +35,8 @@ class ModularNetwork(nn.Module):
     what the body gives in front of the head of rank 1, and so leave no trace in its state.
     """
 
+    joint = True  # sources and body are paid for once
+
     def __init__(
         self,
         sources: Mapping[str, SubModule],

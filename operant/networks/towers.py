@@ -21,6 +21,8 @@ class Towers(nn.Module):
     is named by its tower first.
     """
 
+    joint = False  # each tower is paid for by itself
+
     def __init__(self, networks: Mapping[str, Network], owners: Mapping[str, str]) -> None:
         super().__init__()
         for output, tower in owners.items():
