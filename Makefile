@@ -5,7 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_FLAGS ?= -n 2
-WORK ?= ppo-cartpole
+WORKS := ppo-pong ppo-cartpole ppo-cartpole-async ppo-halfcheetah dqn-pong sac-halfcheetah \
+	prioritized-replay replay-memory sampler-scaling startup
+WORK ?= $(WORKS)
+BENCH_FLAGS ?=
 
 # Stamps: set-up is repeated only when what it depends on has changed.
 MADE := $(VENV)/.made
@@ -42,8 +45,11 @@ format: $(DEV) ## format the source and repair what the linter can
 test-slow: $(DEV) ## the tests that take minutes: learning, and killing runs
 	$(call step,slow tests,$(BIN)/pytest -m slow)
 
-bench: $(DEV) ## speed beside other libraries; WORK=... chooses what is measured
-	@$(BIN)/python -m benchmarks.speed $(WORK)
+bench: $(DEV) ## speed beside other libraries, into the docs; WORK=... chooses what is measured
+	@failed=; for work in $(WORK); do \
+	$(BIN)/python -m benchmarks.speed $$work $(BENCH_FLAGS) || failed="$$failed $$work"; done; \
+	$(BIN)/python -m benchmarks.table; \
+	if [ -n "$$failed" ]; then printf 'FAILED:%s\n' "$$failed"; exit 1; fi
 
 docs: $(DOCS) ## build the documentation into site/
 	@$(BIN)/python docs/generate.py

@@ -1,0 +1,30 @@
+"""`operant train` on CartPole-v1, which also prints when its first update was done."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from operant.cli import main
+from operant.core.experience import Metrics
+
+COMMAND = "train ppo --env.id CartPole-v1 --steps 1 --quiet --runs runs"
+
+
+def announced() -> int:
+    """Run the command, and say when it has learned for the first time."""
+    from operant.agents.actor_critic import ActorCritic  # noqa: PLC0415  # as the command would
+
+    learn = ActorCritic.update
+
+    def update(agent: ActorCritic) -> Metrics:
+        metrics = learn(agent)
+        print(f"first update at {time.time()}", flush=True)
+        return metrics
+
+    ActorCritic.update = update  # type: ignore[method-assign,assignment]  # to listen is the point
+    return main(COMMAND.split())
+
+
+if __name__ == "__main__":
+    sys.exit(announced())

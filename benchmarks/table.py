@@ -1,0 +1,132 @@
+"""Writes the results that were kept into `docs/benchmarks.md`, with their pictures.
+
+python -m benchmarks.table
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import summary
+from benchmarks.machine import QUIET_SHARE
+from benchmarks.works import LIMIT, NAMES, OURS, WORKS, Work
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+HEAD = (
+    "| work | Operant | peer | ratio | aim | limit | of the limit |\n"
+    "|---|---:|---:|---:|---:|---:|---:|"
+)
+Result = Mapping[str, Any]
+
+
+def main() -> None:
+    """Bring the page up to date."""
+    kept = {name: found for name in WORKS if (found := summary.read(name)) is not None}
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), kept), "utf-8")
+    for name in kept:
+        shutil.copyfile(summary.HOME / f"{name}.png", DOCS / picture(name))
+    print(f"{PAGE}: {len(kept)} of {len(WORKS)} works")
+
+
+def filled(page: str, kept: Mapping[str, Result]) -> str:
+    """The page with these results between its markers."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [row(name, kept.get(name)) for name in WORKS]
+    pictures = [f"![{WORKS[name].title}]({picture(name)})" for name in kept]
+    parts = ["\n".join([HEAD, *rows]), *notes(kept), *pictures]
+    return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}"
+
+
+def row(name: str, result: Result | None) -> str:
+    """One work's line."""
+    work = WORKS[name]
+    if result is None:
+        return f"| {name} | not measured yet | | | {aim(work)} | | |"
+    medians = {who: median(values) for who, values in summary.figures(result["runs"]).items()}
+    ours, limit = medians[OURS], medians.get(LIMIT)
+    ratio, theirs = against(work, result, medians)
+    cells = [
+        f"{name}{mark(result)}",
+        f"{summary.shown(ours)} {work.unit}",
+        theirs,
+        f"×{ratio:.2f}" if ratio else "–",
+        aim(work) + verdict(work, ratio, ours),
+        summary.shown(limit) if limit else "–",
+        f"{result['limit_fraction']:.2f}" if result["limit_fraction"] else "–",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def against(work: Work, result: Result, medians: Mapping[str, float]) -> tuple[float | None, str]:
+    """How many times as good as the contender that the aim names, and that one's figure."""
+    theirs = medians.get(work.against)
+    if theirs is None:
+        return result["ratio"], result["best_peer"] or "–"
+    shown = f"{NAMES[work.against]} {summary.shown(theirs)}"
+    return summary.ratio_of(work, medians[OURS], theirs), shown
+
+
+def aim(work: Work) -> str:
+    """What is to be reached."""
+    if work.ratio is not None:
+        return f"×{work.ratio:g}"
+    return "–" if work.most is None else f"{work.most:g} {work.unit}"
+
+
+def verdict(work: Work, ratio: float | None, ours: float) -> str:
+    """A word for a row that falls short of its aim."""
+    if work.ratio is not None:
+        short = ratio is None or ratio < work.ratio
+    else:
+        short = work.most is not None and ours > work.most
+    return " **falls short**" if short else ""
+
+
+def mark(result: Result) -> str:
+    """A sign for figures that are not to be trusted."""
+    return " †" if result["quick"] or disturbed(result) or beyond(result) else ""
+
+
+def disturbed(result: Result) -> bool:
+    """Whether others used the machine while it was measured."""
+    return any(run["others"] > QUIET_SHARE for found in result["runs"].values() for run in found)
+
+
+def beyond(result: Result) -> bool:
+    """Whether Operant was faster than the limit, so that the limit cannot be one."""
+    return (result["limit_fraction"] or 0.0) > 1.0
+
+
+def notes(kept: Mapping[str, Result]) -> list[str]:
+    """What has to be said about the figures, and where they come from."""
+    said = []
+    if any(mark(result) for result in kept.values()):
+        said.append(
+            "† Not to be relied on: a quick look, or others used the machine meanwhile, or Operant "
+            "was faster than what was measured as the limit."
+        )
+    machines = {described(result["machine"]) for result in kept.values()}
+    if machines:
+        said.append(f"Measured on: {'; '.join(sorted(machines))}.")
+    return said
+
+
+def described(machine: Result) -> str:
+    """A machine in a few words."""
+    return f"{machine['cpu']}, {machine['cores']} cores, {' '.join(machine['vectors'])}"
+
+
+def picture(name: str) -> str:
+    """Where the page finds a work's picture."""
+    return f"images/benchmark-{name}.png"
+
+
+if __name__ == "__main__":
+    main()

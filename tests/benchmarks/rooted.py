@@ -1,0 +1,10 @@
+"""Importing this first makes the repository's `benchmarks` the one that is found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
