@@ -29,6 +29,7 @@ class TrainOptions(Config):
     runs: str = "runs"  # where run directories are made
     name: str = ""  # of the run directory; by default agent, environment and seed
     video: Literal["none", "gif", "mp4"] = "none"  # film the policy when training is over
+    profile: bool = False  # tell and draw where the time went
     quiet: bool = False  # show no progress
 
 
@@ -37,6 +38,7 @@ class ResumeOptions(Config):
     """How to go on."""
 
     runs: str = "runs"  # where to look for runs
+    profile: bool = False  # tell and draw where the time went
     quiet: bool = False  # show no progress
 
 
@@ -84,7 +86,7 @@ def train(argv: list[str]) -> int:
     if recipe and not options.quiet:
         print(f"recipe {recipe.name}: {recipe.about}")
     try:
-        return _run(session, options.quiet, options.video)
+        return _run(session, options, options.video)
     except UsageError:
         session.discard()
         raise
@@ -111,7 +113,7 @@ def resume(argv: list[str]) -> int:
     if (run / DONE).exists():
         print(f"{run} is finished; nothing is left to do")
         return 0
-    return _run(Session.open(run), options.quiet)
+    return _run(Session.open(run), options)
 
 
 def evaluate(argv: list[str]) -> int:
@@ -194,7 +196,7 @@ def list_(argv: list[str]) -> int:
     return 0
 
 
-def _run(session: Session, quiet: bool, video: str = "none") -> int:
+def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "none") -> int:
     """Train a session's run to its end, and show what came of it."""
     from operant.session.play import record  # noqa: PLC0415
     from operant.session.plot import plot_runs  # noqa: PLC0415
@@ -203,15 +205,17 @@ def _run(session: Session, quiet: bool, video: str = "none") -> int:
 
     run = session.run
     with session:
-        if not quiet:
-            print(f"run {run}", flush=True)
-        runner = Runner(session, quiet)
+        if not options.quiet:
+            print("\n".join([f"run {run}", *([session.why] if session.why else [])]), flush=True)
+        runner = Runner(session, options.quiet)
         try:
             runner.train()
         except EnvironmentFault as error:
             raise EnvironmentFault(f"{error} (traceback: {run / ERROR})") from error
         finally:
             runner.close()
+        if options.profile:
+            _profile(run)
         if runner.stopped is not None:
             print(f"stopped at step {runner.step:,}; go on with: operant resume {run}")
             return 128 + runner.stopped
@@ -229,6 +233,14 @@ def _run(session: Session, quiet: bool, video: str = "none") -> int:
     print(f"  operant play {run} --record {run}/videos/play.mp4")
     print(f"  tensorboard --logdir {run}")
     return 0
+
+
+def _profile(run: Path) -> None:
+    from operant.session.profile import draw, profile, table  # noqa: PLC0415
+
+    found = profile(run)
+    draw(found, run / "profile.png")
+    print(f"{table(found)}\nprofile in {run / 'profile.png'}")
 
 
 def _agent(words: list[str], runs: str) -> tuple[RunConfig, Agent]:

@@ -59,6 +59,22 @@ def train(
     return Run(session.run, session.config, runner.container.agent)
 
 
+def build_and_train(
+    game: str = "CartPole-v1",
+    run_ID: int = 0,  # noqa: N803  # rlpyt's spelling
+    cuda_idx: int | None = None,
+    algorithm: str = "ppo",
+    **settings: Any,
+) -> Run:
+    """Sampler, algorithm, agent and runner for a game, trained: rlpyt's example as one call.
+
+    The run's number is its seed; `cuda_idx` None trains on the CPU. Settings are those of `train`,
+    such as `sampler="parallel"`.
+    """
+    device = "cpu" if cuda_idx is None else f"cuda:{cuda_idx}"
+    return train(algorithm, game, **{"seed": run_ID, "device": device, **settings})
+
+
 def load(run: str | Path) -> Run:
     """A run by its directory, or by its name under `runs`."""
     path = find_run(run, Path("runs"))

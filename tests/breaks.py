@@ -52,6 +52,7 @@ class Break:
 
 A2C, PPO, DQN, SAC = (f"agents/{name}.py" for name in ("actor_critic", "ppo", "dqn", "sac"))
 SEQUENCE, OPTIMIZE = "agents/sequence.py", "agents/optimize.py"
+ENSEMBLE = "networks/ensemble.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 
 # By agent and file: what it amounts to, the expression, and what takes its place.
@@ -138,9 +139,11 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("target network moves at once", "% self.config.target_every == 0", ">= 0"),
             (
                 "wasted rows learned from",
-                "(value.huber(error), valid)",
-                "(value.huber(error), None)",
+                "masked_mean(each, valid)",
+                "masked_mean(each, None)",
             ),
+            ("importance weights dropped", "weight * value.huber(error)", "value.huber(error)"),
+            ("priorities of the losses", "surprise(error.abs()", "surprise(error**2"),
             ("epsilon stands still", "self.epsilon(acted)", "self.epsilon(0)"),
         ],
         VALUE: [("duelling without the mean", "discrete.flatten(x - mean", "discrete.flatten(x")],
@@ -163,14 +166,18 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
             ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
             ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
-            ("twin min → max", "tree.map(torch.minimum", "tree.map(torch.maximum"),
+            ("twin min → max", "x.amin(-2)", "x.amax(-2)"),
             ("entropy punished", "worth + self.log_alpha", "worth - self.log_alpha"),
             ("entropy dropped", ".detach().exp() * entropy", ".detach().exp() * 0"),
             ("log of alpha for alpha", "self.log_alpha.detach().exp()", "self.log_alpha.detach()"),
             ("alpha the wrong way", "self.log_alpha * (", "-self.log_alpha * ("),
             ("actor descends its critics", "return -policy.masked", "return policy.masked"),
             ("density for entropy", "append(-log_prob)", "append(log_prob)"),
-            ("targets from the online critics", "target.network for", "self.critics[name] for"),
+            (
+                "targets from the online critics",
+                "soft_value(self.target.network",
+                "soft_value(self.critic",
+            ),
             ("the actor's gradient into critics", "self.critic_optimizer.freeze()  #", "#"),
             ("critics left frozen", "self.critic_optimizer.freeze(False)", "pass"),
             ("continuous part dropped", 'stack([q["value"].squeeze(-1), *parts]', "stack(parts"),
@@ -182,15 +189,18 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("target entropy of a Box positive", "target -= 0 if", "target += 0 if"),
             (
                 "wasted rows learned from",
-                "squared(chosen - target), valid)",
-                "squared(chosen - target), None)",
+                "masked_mean(x, valid)",
+                "masked_mean(x, None)",
             ),
+            ("importance weights dropped", "(1.0 if weight is None else weight)", "1.0"),
+            ("tau dropped", "target.follow(self.config.tau)", "target.follow(1.0)"),
+        ],
+        ENSEMBLE: [
             (
                 "one critic's memory for both",
-                "None, rows, name, late",
-                'None, rows, "critic0", late',
+                "HiddenState(within(hidden_state, str(i)))",
+                'HiddenState(within(hidden_state, "0"))',
             ),
-            ("tau dropped", "target.follow(self.config.tau)", "target.follow(1.0)"),
         ],
         VALUE: [("even expectation", "probability * worth, 0)", "worth / 3, 0)")],
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor
@@ -12,19 +12,11 @@ from operant.agents.sequence import substate
 from operant.core import tree
 from operant.core.experience import Decision, Memo, Tensors
 from operant.core.hidden_state import HiddenState
-from operant.core.protocols import Network
+from operant.core.protocols import Network, Rows
 from operant.core.state import restore, state_of
 from operant.ops.distribution import masks_of
 
-FEW = 4  # rows below which a matrix product rounds otherwise than for more rows
-
-
-class Rows(NamedTuple):
-    """Which rows of a larger batch an actor is given."""
-
-    start: int
-    stop: int
-    total: int
+ROWS = 4  # products round a row alike whatever is beside it if there are a multiple of so many
 
 
 class Choice(Protocol):
@@ -84,9 +76,10 @@ class Actor:
     def _forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         state = substate(state, self.prefix)
         count = len(next(iter(observation.values())))
-        if self.rows is None or count >= min(FEW, self.rows.total):
+        alone = (count if self.rows is None else self.rows.total) == 1
+        if alone or count % ROWS == 0:
             return self.network(observation, state, None, self.wanted)
-        repeated = torch.arange(min(FEW, self.rows.total), device=self.device) % count
+        repeated = torch.arange(-(-count // ROWS) * ROWS, device=self.device) % count
         seen, state = tree.index(observation, repeated), tree.index(state, repeated)
         out, carried = self.network(seen, state, None, self.wanted)
         return tree.index((out, carried), slice(0, count))  # type: ignore[no-any-return]  # a pair

@@ -85,6 +85,7 @@ class ActorCritic:
         self.generator = torch.Generator(self.device).manual_seed(seed)  # for learning
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from
+        self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: Any, seed: int) -> Self:
@@ -96,6 +97,11 @@ class ActorCritic:
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
         """What the network must give: the policy's parameters by action, and a value."""
         return {"value": (1,), **distribution_for(action_space).param_shapes}
+
+    @property
+    def updates(self) -> int:
+        """Gradient steps so far."""
+        return self.optimizer.count
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """The recurrent state of `batch_size` fresh episodes."""
@@ -116,7 +122,8 @@ class ActorCritic:
         if not self.memory.ready():
             return {}
         batch = self.prepare(self.memory.read())
-        metrics = self.learn(batch)
+        self.learned = self.learn(batch)
+        metrics = averaged(self.learned)
         metrics["explained_variance"] = float(
             policy.explained_variance(batch.target - batch.advantage, batch.target, batch.valid)
         )
@@ -147,11 +154,12 @@ class ActorCritic:
             valid=chunk.valid,
         )
 
-    def learn(self, batch: Any) -> Metrics:
-        """One gradient step on the whole batch."""
+    def learn(self, batch: Any) -> list[Tensors]:
+        """One gradient step on the whole batch; its metrics."""
         losses, metrics = self.compute_loss(batch, batch.valid)
-        norm = self.optimizer.step(total(losses), self.steps)
-        return averaged([{**metrics, "grad_norm": norm}])
+        loss = total(losses)
+        norm = self.optimizer.step(loss, self.steps)
+        return [{**metrics, "loss": loss, "grad_norm": norm}]
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

@@ -13,10 +13,10 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
-from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
+from operant.agents.optimize import Optimizer, Target, averaged, surprise, total, updates_due
 from operant.agents.sequence import unroll
 from operant.core import tree
-from operant.core.config import Config, Count, CountOrZero, Fraction, NotNegative, Positive, check
+from operant.core.config import Count, Fraction, NotNegative, check
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
 from operant.core.hidden_state import HiddenState
@@ -24,6 +24,7 @@ from operant.core.protocols import Network, NetworkMaker
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, Spaces, choices
 from operant.core.state import restore, state_of
+from operant.memory.config import ReplayConfig, make_replay
 from operant.memory.replay import ExperienceReplay
 from operant.ops import explore as exploring
 from operant.ops import policy, returns, value
@@ -31,17 +32,13 @@ from operant.ops.distribution import masks_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNConfig(Config):
+class DQNConfig(ReplayConfig):
     """How DQN learns."""
 
     length: Count = 4  # steps of every environment between updates
     lr: Schedule = Schedule(1e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     gamma: Fraction = 0.99  # worth of a reward one step away
     epsilon: Schedule = Schedule(1.0, 0.05, 100_000)  # share of random actions
-    replay_size: Count = 100_000  # steps that the memory holds
-    learning_starts: CountOrZero = 1_000  # steps collected before the first update
-    batch_size: Count = 32  # windows behind one gradient
-    updates_per_step: Positive = 0.25  # gradient steps for each environment step
     target_every: Count = 1_000  # gradient steps between moves of the target network
     tau: Fraction = 1.0  # how far the target network moves, 1 copies
     double: bool = True  # choose the next action by the online network (arXiv:1509.06461)
@@ -104,12 +101,13 @@ class DQN:
         self.window = config.sequence if network.recurrent else 1
         self.length = self.window + config.n_step - 1
         self.updates = 0
+        self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, seed: int) -> Self:
         """The agent with a network and a memory of its own."""
         outputs = cls.output_space(spaces.action) | ({"value": (1,)} if config.dueling else {})
-        memory = ExperienceReplay(config.replay_size, config.learning_starts, seed)
+        memory = make_replay(config, spaces, seed)
         return cls(make(spaces.observation, outputs), spaces.action, memory, config, seed)
 
     @staticmethod
@@ -144,7 +142,7 @@ class DQN:
 
     def update(self) -> Metrics:
         """As many gradient steps as the steps collected call for."""
-        seen: list[Tensors] = []
+        self.learned = seen = []
         due = updates_due(self.memory.stored, self.config, self.updates)
         for _ in range(due if self.memory.holds(self.length) else 0):
             seen.append(self.learn())
@@ -158,20 +156,35 @@ class DQN:
 
     def learn(self) -> Tensors:
         """One gradient step on windows drawn from memory."""
-        batch = tree.to(self.memory.sample(self.config.batch_size, self.length), self.device)
+        drawn = self.memory.sample(self.config.batch_size, self.length)
+        batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
         self.network.observe(tree.index(batch.observation, 0), batch.valid[0])
-        losses, metrics = self.compute_loss(batch)
+        error, chosen = self.errors(batch)
+        losses, metrics = self.weigh(error, chosen, batch.valid[: self.window], weight)
         norm = self.optimizer.step(total(losses), self.acted)
+        if weight is not None:
+            self.memory.prioritize(drawn.place, surprise(error.abs(), batch.valid[: self.window]))
         return {**metrics, "grad_norm": norm}
 
-    def compute_loss(self, batch: Experience) -> tuple[Tensors, Tensors]:
-        """The loss by name of the window's first steps, and metrics."""
+    def compute_loss(
+        self, batch: Experience, weight: Tensor | None = None
+    ) -> tuple[Tensors, Tensors]:
+        """The loss by name of the window's first steps, and metrics; `weight` `[B]` of each."""
+        return self.weigh(*self.errors(batch), batch.valid[: self.window], weight)
+
+    def errors(self, batch: Experience) -> tuple[Tensor, Tensor]:
+        """How far the worth of the actions taken is from its target, and that worth, `[T, B]`."""
         length = self.window
         q = self.q_values(self.network, batch, (0, length))
         chosen = value.q_of(q, tree.index(batch.action, slice(0, length)), self.choices)
-        error = chosen - self.targets(batch)[:length]
-        valid = batch.valid[:length]
-        loss = policy.masked_mean(value.huber(error), valid)
+        return chosen - self.targets(batch)[:length], chosen
+
+    def weigh(
+        self, error: Tensor, chosen: Tensor, valid: Tensor, weight: Tensor | None
+    ) -> tuple[Tensors, Tensors]:
+        """The loss by name and metrics."""
+        each = value.huber(error) if weight is None else weight * value.huber(error)
+        loss = policy.masked_mean(each, valid)
         return {"q": loss}, {"loss": loss, "q_values": policy.masked_mean(chosen, valid)}
 
     @torch.no_grad()

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from operant.agents.actor_critic import ActorCritic, ActorCriticConfig, named
-from operant.agents.optimize import averaged, total
+from operant.agents.optimize import total
 from operant.agents.sequence import minibatches
 from operant.core.config import Count, Fraction, NotNegative, Positive
-from operant.core.experience import Metrics, Tensors
+from operant.core.experience import Tensors
 from operant.core.schedule import Schedule
 from operant.ops import policy, value
 
@@ -36,18 +36,19 @@ class PPO(ActorCritic):
 
     config: PPOConfig
 
-    def learn(self, batch: Any) -> Metrics:
-        """`epochs` passes over the batch in minibatches."""
+    def learn(self, batch: Any) -> list[Tensors]:
+        """`epochs` passes over the batch in minibatches; metrics of each gradient step."""
         config, recurrent = self.config, self.network.recurrent
         seen: list[Tensors] = []
         for _ in range(config.epochs):
             for part, valid in minibatches(batch, config.minibatch, recurrent, self.generator):
                 losses, metrics = self.compute_loss(part, valid)
-                metrics["grad_norm"] = self.optimizer.step(total(losses), self.steps)
-                seen.append(metrics)
+                loss = total(losses)
+                norm = self.optimizer.step(loss, self.steps)
+                seen.append({**metrics, "loss": loss, "grad_norm": norm})
             if config.target_kl and float(seen[-1]["approx_kl"]) > 1.5 * config.target_kl:
                 break
-        return averaged(seen)
+        return seen
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

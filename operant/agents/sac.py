@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, Self
 
 import torch
@@ -19,10 +18,10 @@ from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
 from operant.agents.actor import Actor
-from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
+from operant.agents.optimize import Optimizer, Target, averaged, surprise, total, updates_due
 from operant.agents.sequence import substate, unroll
 from operant.core import tree
-from operant.core.config import Config, Count, CountOrZero, Fraction, Positive
+from operant.core.config import Count, CountOrZero, Fraction, Positive
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
 from operant.core.hidden_state import HiddenState
@@ -30,14 +29,16 @@ from operant.core.protocols import Network, NetworkMaker
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, Spaces, choices
 from operant.core.state import restore, state_of
+from operant.memory.config import ReplayConfig, make_replay
 from operant.memory.replay import ExperienceReplay
+from operant.networks.ensemble import ensemble
 from operant.ops import explore as exploring
 from operant.ops import policy, returns, value
 from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class SACConfig(Config):
+class SACConfig(ReplayConfig):
     """How SAC learns."""
 
     length: Count = 1  # steps of every environment between updates
@@ -84,13 +85,13 @@ class SoftChoice:
 class CriticMemory:
     """Keeps the hidden states of critics in step with what was seen and done."""
 
-    critics: dict[str, Network]
+    critic: Network
     late: tuple[str, ...]  # actions that are inputs of theirs
 
     def __call__(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
         seen = {**observation, **{f"action.{k}": action[k] for k in self.late}}
-        after = {n: c(seen, substate(state, n))[1] for n, c in self.critics.items()}
-        return {f"{n}.{k}": x for n, carried in after.items() for k, x in carried.items()}
+        after = self.critic(seen, substate(state, "critic"))[1]
+        return {f"critic.{k}": x for k, x in after.items()}
 
 
 class SAC:
@@ -106,8 +107,8 @@ class SAC:
         seed: int,
     ) -> None:
         self.network, self.memory, self.config = actor, memory, config
-        self.critics = {f"critic{i}": critic for i, critic in enumerate(critics)}
-        self.targets = {name: Target(critic) for name, critic in self.critics.items()}
+        self.critic = ensemble(critics)
+        self.target = Target(self.critic)
         self.action_space, self.names = action_space, tuple(action_space)
         self.distribution = distribution_for(action_space, squash=True)
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
@@ -117,16 +118,15 @@ class SAC:
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.log_alpha = nn.Parameter(torch.tensor(math.log(config.alpha), device=self.device))
         self.actor_optimizer = Optimizer(actor.parameters(), config.lr)
-        self.critic_optimizer = Optimizer(
-            chain(*(critic.parameters() for critic in critics)), config.lr
-        )
+        self.critic_optimizer = Optimizer(self.critic.parameters(), config.lr)
         self.alpha_optimizer = Optimizer([self.log_alpha], config.lr)
         self.target_entropy = entropy_target(action_space, config)
         self.window = config.sequence if actor.recurrent else 1
         self.length = self.window + config.n_step - 1
         self.updates = 0
+        self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
         choice = SoftChoice(action_space, self.distribution, config.learning_starts)
-        follow = CriticMemory(self.critics, tuple(smooth)) if actor.recurrent else None
+        follow = CriticMemory(self.critic, tuple(smooth)) if actor.recurrent else None
         self.actor = Actor(actor, choice, self.names, seed, "actor", follow)
 
     @classmethod
@@ -137,7 +137,7 @@ class SAC:
         worth = counts if len(counts) == len(spaces.action) else {"value": (1,), **counts}
         late = {f"action.{k}": v for k, v in spaces.action.items() if k not in counts}
         critics = [make(spaces.observation, worth, late) for _ in range(2)]
-        memory = ExperienceReplay(config.replay_size, config.learning_starts, seed)
+        memory = make_replay(config, spaces, seed)
         return cls(actor, critics, spaces.action, memory, config, seed)
 
     @staticmethod
@@ -153,7 +153,7 @@ class SAC:
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """The recurrent state of `batch_size` fresh episodes, of actor and critics."""
-        networks = {"actor": self.network, **self.critics}
+        networks = {"actor": self.network, "critic": self.critic}
         fresh = {name: network.initial_state(batch_size) for name, network in networks.items()}
         return HiddenState({f"{n}.{k}": x for n, state in fresh.items() for k, x in state.items()})
 
@@ -174,7 +174,7 @@ class SAC:
 
     def update(self) -> Metrics:
         """As many gradient steps as the steps collected call for."""
-        seen: list[Tensors] = []
+        self.learned = seen = []
         due = updates_due(self.memory.stored, self.config, self.updates)
         for _ in range(due if self.memory.holds(self.length) else 0):
             seen.append(self.learn())
@@ -186,11 +186,15 @@ class SAC:
 
     def learn(self) -> Tensors:
         """One gradient step of critics, actor and temperature."""
-        batch = tree.to(self.memory.sample(self.config.batch_size, self.length), self.device)
-        for network in (self.network, *self.critics.values()):
+        drawn = self.memory.sample(self.config.batch_size, self.length)
+        batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
+        for network in (self.network, self.critic):
             network.observe(tree.index(batch.observation, 0), batch.valid[0])
-        losses, critic_metrics = self.compute_loss(batch)
+        errors, valid = self.errors(batch), batch.valid[: self.window]
+        losses, critic_metrics = self.weigh(errors, valid, weight)
         self.critic_optimizer.step(total(losses), self.acted)
+        if weight is not None:
+            self.memory.prioritize(drawn.place, surprise(torch.stack(errors).abs().mean(0), valid))
         loss, entropy = self.actor_loss(batch)
         self.actor_optimizer.step(loss, self.acted)
         metrics = {**critic_metrics, "actor_loss": loss, "entropy": entropy}
@@ -198,47 +202,58 @@ class SAC:
             alpha_loss = self.log_alpha * (entropy - self.target_entropy)
             self.alpha_optimizer.step(alpha_loss, self.acted)
             metrics["ent_coef_loss"] = alpha_loss
-        for target in self.targets.values():
-            target.follow(self.config.tau)
+        self.target.follow(self.config.tau)
         return {**metrics, "ent_coef": self.log_alpha.exp()}
 
-    def compute_loss(self, batch: Experience) -> tuple[Tensors, Tensors]:
-        """The critics' losses by name over the window's first steps, and metrics."""
+    def compute_loss(
+        self, batch: Experience, weight: Tensor | None = None
+    ) -> tuple[Tensors, Tensors]:
+        """The critics' losses by name over the window's first steps, and metrics.
+
+        `weight` `[B]` is that of each window.
+        """
+        return self.weigh(self.errors(batch), batch.valid[: self.window], weight)
+
+    def errors(self, batch: Experience) -> list[Tensor]:
+        """How far each critic's worth of the actions taken is from the target, `[T, B]`."""
         rows = (0, self.window)
-        target, valid = self.worth(batch)[: self.window], batch.valid[: self.window]
+        target = self.worth(batch)[: self.window]
         taken = tree.index(batch.action, slice(*rows))
-        losses = {}
-        for name, critic in self.critics.items():
-            q = self.judge(critic, name, batch, taken, rows)
-            chosen = self.summed(q, partial(self.chosen, q, taken))
-            losses[name] = policy.masked_mean(value.squared(chosen - target), valid)
+        judged = self.judge(self.critic, batch, taken, rows)
+        members = [tree.index(judged, (..., i, slice(None))) for i in range(self.critic.count)]
+        return [self.summed(q, partial(self.chosen, q, taken)) - target for q in members]
+
+    def weigh(
+        self, errors: list[Tensor], valid: Tensor, weight: Tensor | None
+    ) -> tuple[Tensors, Tensors]:
+        """The critics' losses by name, and metrics."""
+        each = [value.squared(error) * (1.0 if weight is None else weight) for error in errors]
+        losses = {f"critic{i}": policy.masked_mean(x, valid) for i, x in enumerate(each)}
         return losses, {"critic_loss": total(losses)}
 
     @torch.no_grad()
     def worth(self, batch: Experience) -> Tensor:
         """What each action turned out to be worth, `[T, B]`."""
-        judges = {name: target.network for name, target in self.targets.items()}
-        next_value, _ = self.soft_value(judges, batch, (1, len(batch.reward) + 1))
+        next_value, _ = self.soft_value(self.target.network, batch, (1, len(batch.reward) + 1))
         discount = self.config.gamma * ~batch.terminated
         return returns.n_step(batch.reward, next_value, discount, batch.cut, self.config.n_step)
 
     def actor_loss(self, batch: Experience) -> tuple[Tensor, Tensor]:
         """The policy's loss over the window's first steps, and its mean entropy."""
         self.critic_optimizer.freeze()  # the gradient passes through them, not into them
-        worth, entropy = self.soft_value(self.critics, batch, (0, self.window))
+        worth, entropy = self.soft_value(self.critic, batch, (0, self.window))
         self.critic_optimizer.freeze(False)
         valid = batch.valid[: self.window]
         return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid).detach()
 
     def soft_value(
-        self, critics: dict[str, Network], batch: Experience, rows: tuple[int, int]
+        self, critic: Network, batch: Experience, rows: tuple[int, int]
     ) -> tuple[Tensor, Tensor]:
         """What these rows are worth under the policy, entropy included, and the entropy."""
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         params = unroll(self.network, batch, self.names, rows, "actor")
         action, entropy = self.imagine(params, masks)
-        judged = [self.judge(c, name, batch, action, rows) for name, c in critics.items()]
-        q = tree.map(torch.minimum, *judged)
+        q = tree.map(lambda x: x.amin(-2), self.judge(critic, batch, action, rows))
         worth = self.summed(
             q, lambda k: value.expected_q(q[k], params[k], self.choices[k], masks.get(k))
         )
@@ -255,11 +270,11 @@ class SAC:
         return action, torch.stack(entropy).sum(0)
 
     def judge(
-        self, critic: Network, name: str, batch: Experience, action: Tensors, rows: tuple[int, int]
+        self, critic: Network, batch: Experience, action: Tensors, rows: tuple[int, int]
     ) -> Tensors:
-        """What a critic gives for these continuous actions in these rows."""
+        """What the critics give for these continuous actions in these rows."""
         late = {f"action.{k}": action[k] for k in self.smooth.parts}
-        return unroll(critic, batch, None, rows, name, late)
+        return unroll(critic, batch, None, rows, "critic", late)
 
     def chosen(self, q: Tensors, action: Tensors, name: str) -> Tensor:
         """What a critic gives for the choices made in one discrete part."""
@@ -279,7 +294,7 @@ class SAC:
         restore(self, state, *STATE)
 
 
-WEIGHTS = ("network", "critics", "targets", "log_alpha")
+WEIGHTS = ("network", "critic", "target", "log_alpha")
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "alpha_optimizer")
 STATE = (*WEIGHTS, *OPTIMIZERS, "generator", "actor", "memory", "updates")
 

@@ -11,10 +11,9 @@ import numpy as np
 from operant.core.errors import TrainingFault
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.hidden_state import HiddenState
-from operant.core.protocols import Agent, EnvironmentManager, Memory
+from operant.core.protocols import Agent, EnvironmentManager, Memory, Sampler
 from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer
-from operant.samplers.serial import SerialSampler
 
 LATEST = ("exploration_rate", "learning_rate", "n_updates")  # metrics that are no averages
 
@@ -49,7 +48,7 @@ class LocalWorker:
             self.seconds["storing"] += stored - collected
             self.seconds["learning"] += perf_counter() - stored
             self.local_step_count += int(chunk.valid.sum())
-            self._count(metrics)
+            self._count(metrics | self.sampler.metrics)
         return self
 
     def stop(self) -> None:
@@ -74,7 +73,7 @@ class LocalWorker:
         return episodes, metrics
 
     def drain_seconds(self) -> dict[str, float]:
-        """Seconds spent acting, stepping, storing and learning since the last call."""
+        """Seconds by activity, such as acting, stepping and learning, since the last call."""
         spent = dict(self.seconds)
         for name, value in self.sampler.seconds.items():
             spent[name] = spent.get(name, 0.0) + value
@@ -83,11 +82,9 @@ class LocalWorker:
         return spent
 
     @property
-    def sampler(self) -> SerialSampler:
+    def sampler(self) -> Sampler:
         """The sampler behind the explorer."""
-        sampler = self.explorer.sampler
-        assert isinstance(sampler, SerialSampler)
-        return sampler
+        return self.explorer.sampler
 
     @property
     def env(self) -> EnvironmentManager:
@@ -111,12 +108,18 @@ class LocalWorker:
     @property
     def reward_buffer(self) -> list[float]:
         """Rewards so far in the episodes under way, one an environment."""
-        return self.sampler.tracker.rewards.tolist()
+        rewards: list[float] = self.sampler.tracker.rewards.tolist()
+        return rewards
 
     @property
     def hidden_state(self) -> HiddenState:
         """The recurrent state that the next action will start from."""
-        return self.sampler.cache.hidden_state()
+        state: HiddenState = self.sampler.cache.hidden_state()
+        return state
+
+    def close(self) -> None:
+        """Close the environments, and the processes that hold them."""
+        self.sampler.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that training goes on from."""

@@ -12,9 +12,9 @@ values are tensors, arrays and plain numbers: saving them is enough to go on bit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from operant.core.experience import (
     Arrays,
@@ -97,7 +97,31 @@ class Memory(Stateful, Protocol):
     def ready(self) -> bool: ...
 
 
-class Agent(Stateful, Protocol):
+class Acting(Protocol):
+    """Whatever chooses actions `[B, ...]`."""
+
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision: ...
+
+
+class Rows(NamedTuple):
+    """Which rows of a larger batch an actor is given."""
+
+    start: int
+    stop: int
+    total: int
+
+
+class Actor(Acting, Stateful, Protocol):
+    """The acting half of an agent, which can be copied and sent to another process."""
+
+    generator: Generator
+    acted: int  # steps of the whole batch, while exploring
+    rows: Rows | None  # what it is given of the batch; None: all
+
+
+class Agent(Acting, Stateful, Protocol):
     """Acts, and learns from what its memory holds."""
 
     memory: Any
@@ -105,17 +129,33 @@ class Agent(Stateful, Protocol):
     @property
     def network(self) -> Any: ...
     def initial_state(self, batch_size: int) -> HiddenState: ...
-    def act(
-        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
-    ) -> Decision: ...
     def update(self) -> Metrics: ...
+
+
+class PortableAgent(Agent, Protocol):
+    """An agent whose acting half can go elsewhere."""
+
+    @property
+    def actor(self) -> Actor: ...
+    @property
+    def updates(self) -> int: ...  # gradient steps so far
 
 
 class Sampler(Stateful, Protocol):
     """How acting and stepping are laid over processes."""
 
+    seconds: dict[str, float]  # by activity, until somebody sets them to zero
+    metrics: Metrics  # of the last batch
+
+    @property
+    def manager(self) -> EnvironmentManager: ...
+    @property
+    def cache(self) -> Any: ...  # a RolloutCache, at the row that will be acted on next
+    @property
+    def tracker(self) -> Any: ...  # a TrajTracker
     def obtain_samples(self, itr: int) -> tuple[Experience, list[TrajInfo]]: ...
     def evaluate_agents(self, itr: int) -> list[TrajInfo]: ...
+    def close(self) -> None: ...
 
 
 class Container(Stateful, Protocol):

@@ -21,11 +21,13 @@ PLAIN = (gs.Box, gs.Discrete, gs.MultiDiscrete, gs.MultiBinary)
 class Spaces:
     """What an environment shows and takes, by name. Actions are as agents emit them:
 
-    discrete parts count from zero, and a bounded Box spans [-1, 1].
+    discrete parts count from zero, and a bounded Box spans [-1, 1]. Observations that are
+    `stacked` are the last frames `[frames, ...]`, of which every step adds one and drops one.
     """
 
     observation: dict[str, Space]
     action: dict[str, Space]
+    stacked: tuple[str, ...] = ()
 
 
 def named(space: Space, name: str) -> dict[str, Space]:

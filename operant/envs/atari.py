@@ -10,11 +10,26 @@ from importlib import import_module
 from typing import Any
 
 import gymnasium
-from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, TimeLimit
+from gymnasium.wrappers import (
+    AtariPreprocessing,
+    FrameStackObservation,
+    OrderEnforcing,
+    PassiveEnvChecker,
+    RecordEpisodeStatistics,
+    TimeLimit,
+)
 
 NAMESPACE = "ALE/"
 NOOPS = 30
 SIDE = 84
+KEEPING = (  # wrappers that show what they are shown
+    gymnasium.RewardWrapper,
+    gymnasium.ActionWrapper,
+    OrderEnforcing,
+    PassiveEnvChecker,
+    RecordEpisodeStatistics,
+    TimeLimit,
+)
 Preprocess = tuple[int, int, float, int]  # stack, frame skip, sticky probability, time limit
 
 
@@ -64,6 +79,22 @@ def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: An
         "img_width": SIDE,
     }
     return _ale().AtariVectorEnv(num_envs=num_envs, **settings | kwargs)
+
+
+def stacked(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether observations are the last frames: nothing changes them after they are stacked."""
+    while isinstance(env, KEEPING):
+        env = env.env
+    return isinstance(env, FrameStackObservation) and env.stack_size > 1
+
+
+def stacked_vector(env: Any) -> bool:
+    """Whether the observations of a batch are the last frames, as those of Atari batches are."""
+    kinds = [kind.__module__ for kind in type(env).__mro__]
+    if any(kind.startswith("envpool.atari") for kind in kinds):
+        # Colours would be three entries a frame.
+        return bool(env.config["stack_num"] == env.single_observation_space.shape[0])
+    return any(kind.startswith("ale_py.") for kind in kinds)
 
 
 def _ale() -> Any:

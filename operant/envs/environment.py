@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,8 @@ Step = tuple["Arrays", float, bool, bool, dict[str, Any]]
 class Environment(ABC):
     """Checks and converts what a simulator gives; a subclass says how to reset and step it.
 
-    `info` is that of a first reset: a mask that comes there becomes an observation.
+    `info` is that of a first reset: a mask that comes there becomes an observation. `stacked`
+    says that an observation is the last frames.
     """
 
     frames_per_step = 1
@@ -43,12 +45,17 @@ class Environment(ABC):
         index: int = 0,
         operations: Sequence[Operation] = (),
         info: dict[str, Any] | None = None,
+        stacked: bool = False,
     ) -> None:
         self.observation_space, self.action_space = spaces
         self.guard = Guard(env_id, self.observation_space, index=index)
         self.action_preprocessor = ActionPreprocessor(self.action_space)
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
-            self.observation_space, self.action_preprocessor, operations, info or {}
+            self.observation_space,
+            self.action_preprocessor,
+            operations,
+            info or {},
+            stacked=stacked,
         )
         self._masks = [name for name in self.spaces.observation if is_mask(name)]
 
@@ -118,6 +125,7 @@ def record_spaces(
     operations: Sequence[Operation],
     info: dict[str, Any],
     lead: int = 0,
+    stacked: bool = False,
 ) -> tuple[ObsPreprocessor, Spaces]:
     """The preprocessor of these observations, and the spaces of the record.
 
@@ -132,5 +140,9 @@ def record_spaces(
     first = ObsPreprocessor(operations)
     preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw))])
     spaces = Spaces(preprocessor.space(raw), action.spaces)
+    if stacked and isinstance(observation_space, gs.Box):
+        # A cast leaves frames what they were; other operations may mix them.
+        touched = {o.field for o in preprocessor.operations if not isinstance(o, Cast)}
+        spaces = replace(spaces, stacked=() if "observation" in touched else ("observation",))
     check_masks(spaces.observation, spaces.action)
     return preprocessor, spaces

@@ -28,7 +28,7 @@ class EnvConfig(Config):
     id: str = "CartPole-v1"  # a Gymnasium id, `module:id`, or `envpool/<task>` for EnvPool
     num_envs: Count = 8  # environments stepped as one
     manager: Manager = "auto"  # auto: native where there is a vector form, else simple
-    workers: CountOrZero = 0  # processes of the subproc manager; 0: one for each core
+    workers: CountOrZero = 0  # processes, if any, that step them; 0: one for each core
     kwargs: dict[str, Any] = field(default_factory=dict)  # passed to the environment's constructor
     atari_stack: Count = 4  # Atari: frames in one observation
     frame_skip: Count = 4  # Atari: frames for which an action is repeated
@@ -63,7 +63,7 @@ class GymEnv(Environment):
         info = env.reset()[1]
         self._closed = False
         both = (env.observation_space, env.action_space)
-        super().__init__(self.env_id, both, index, operations, info)
+        super().__init__(self.env_id, both, index, operations, info, atari.stacked(env))
 
     def _reset(self, seed: int | None) -> tuple[Any, dict[str, Any]]:
         return self.env.reset(seed=seed)

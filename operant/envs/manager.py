@@ -26,25 +26,61 @@ from operant.envs.gym import (
 )
 from operant.envs.native import NativeEnvManager, Vector
 from operant.envs.simple import SimpleEnvManager
+from operant.envs.slots import EnvFn
 from operant.envs.subproc import SubProcEnvManager
 
 
 def make_manager(config: EnvConfig, seed: int, num_envs: int | None = None) -> EnvironmentManager:
     """The environments of a configuration as one; `num_envs` overrules its own."""
-    check_env_id(config.id)
     config = dataclasses.replace(config, num_envs=num_envs or config.num_envs)
+    if native(config):
+        return _native(config, seed)
+    if config.manager == "subproc":
+        return make_subproc(config, seed, (0, config.num_envs), config.workers)
+    return SimpleEnvManager(env_fns(config), seed)
+
+
+def make_part(config: EnvConfig, seed: int, start: int, stop: int) -> EnvironmentManager:
+    """Environments `start` to `stop` of a configuration, stepped by whoever calls this."""
+    if native(config):
+        return _native(dataclasses.replace(config, num_envs=stop - start), seed + start)
+    return SimpleEnvManager(env_fns(config)[start:stop], seed, start)
+
+
+def make_subproc(
+    config: EnvConfig, seed: int, bound: tuple[int, int], workers: int
+) -> SubProcEnvManager:
+    """Environments of a configuration in processes, by default as many as there are cores."""
+    start, stop = bound
+    fns = env_fns(config)[start:stop]
+    workers = min(workers or cores(), len(fns))
+    limits = (config.step_timeout, config.max_restarts)
+    return SubProcEnvManager(fns, seed, workers, *limits, first=start)
+
+
+def env_fns(config: EnvConfig) -> list[EnvFn]:
+    """What makes each environment of a configuration."""
+    return [partial(make_env, config, index) for index in range(config.num_envs)]
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def native(config: EnvConfig) -> bool:
+    """Whether a configuration means a batch that steps as one; refused where there is none."""
+    check_env_id(config.id)
     refusal = _why_not_native(config)
     if config.manager == "native" and refusal:
         raise UsageError(f"manager = 'native': {refusal}; use manager = 'simple' or 'subproc'")
-    if config.manager == "native" or (config.manager == "auto" and not refusal):
-        skip = config.frame_skip if atari.is_atari(config.id) else 1
-        make = partial(make_vector, config)
-        return NativeEnvManager(make, seed, operations_of(config), skip, config.id)
-    env_fns = [partial(make_env, config, index) for index in range(config.num_envs)]
-    if config.manager == "subproc":
-        workers = min(config.workers or os.cpu_count() or 1, config.num_envs)
-        return SubProcEnvManager(env_fns, seed, workers, config.step_timeout, config.max_restarts)
-    return SimpleEnvManager(env_fns, seed)
+    return config.manager == "native" or (config.manager == "auto" and not refusal)
+
+
+def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
+    skip = config.frame_skip if atari.is_atari(config.id) else 1
+    make = partial(make_vector, config)
+    return NativeEnvManager(make, seed, operations_of(config), skip, config.id)
 
 
 def make_vector(config: EnvConfig, seed: int) -> Vector:

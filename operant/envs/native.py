@@ -19,6 +19,7 @@ from operant.core.experience import Arrays, EnvStep
 from operant.core.spaces import is_mask
 from operant.core.tree import Array
 from operant.envs import snapshot
+from operant.envs.atari import stacked_vector
 from operant.envs.environment import record_spaces
 from operant.envs.exactness import STEPS, Resumable, same, sample
 from operant.envs.guard import Guard
@@ -57,7 +58,12 @@ class NativeEnvManager(Resumable):
         # Only a reset tells whether masks come in the info.
         info = env.reset()[1]
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
-            env.single_observation_space, self.action_preprocessor, operations, info, lead=1
+            env.single_observation_space,
+            self.action_preprocessor,
+            operations,
+            info,
+            lead=1,
+            stacked=stacked_vector(env),
         )
         self._converts = bool(self.obs_preprocessor_cpu.operations)
         self._check, self._lead = ActionCheck(self.spaces.action), (self.num_envs,)

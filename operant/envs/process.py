@@ -1,4 +1,4 @@
-"""The parent's side of one process of environments: start it, hear that it died, let it go."""
+"""The parent's side of one worker process: start it, hear that it died, let it go."""
 
 from __future__ import annotations
 
@@ -6,47 +6,56 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import select
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.reduction import send_handle
 from typing import Any
 
-from operant.core.errors import EnvironmentFault, UsageError
+from operant.core.errors import EnvironmentFault, TrainingFault, UsageError
 from operant.envs import worker
-from operant.envs.slots import EnvFn
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 START_LIMIT = 300.0  # seconds to build the environments
 CLOSE_LIMIT = 5.0  # seconds to close them
 Words = tuple[str, str]  # how a process ended, and its traceback
 PRELOAD = ["operant.envs.worker", "operant.envs.gym"]
+SPOKEN: dict[str, type[Exception]] = {"UsageError": UsageError, "TrainingFault": TrainingFault}
+Serve = Callable[[connection.Connection, connection.Connection, bytes], None]
 
 
 class WorkerProcess:
-    """One process and the rows `start` to `stop` of the board, which it fills."""
+    """A process that serves rows `start` to `stop` of a batch, which messages count from `first`.
 
-    def __init__(self, env_fns: Sequence[EnvFn], start: int) -> None:
-        self.start, self.stop = start, start + len(env_fns)
-        self.payload = _pickled(list(env_fns))
+    `make` is what it makes its environments from. `progress`, if there is one, gives a number
+    that changes while it is at work, however long that takes.
+    """
+
+    def __init__(self, serve: Serve, make: Any, start: int, stop: int, first: int = 0) -> None:
+        self.serve, self.start, self.stop = serve, start, stop
+        few = stop - start == 1
+        self.which = f"{first + start}" if few else f"{first + start}-{first + stop - 1}"
+        self.payload = _pickled(make)
         self.restarts: list[float] = []  # when it was replaced
+        self.progress: Callable[[], int] | None = None
         self.launch()
 
     def launch(self) -> None:
         """Start the process; `meet` waits for its environments."""
         self.gone = False
-        FORKSERVER.set_forkserver_preload(PRELOAD)
+        FORKSERVER.set_forkserver_preload([self.serve.__module__, *PRELOAD])
         self.talk, theirs = FORKSERVER.Pipe()
         self.trace, traced = FORKSERVER.Pipe(duplex=False)
         arguments = (theirs, traced, self.payload)
-        name = f"environments {self.start}-{self.stop - 1}"
-        self.process = FORKSERVER.Process(
-            target=worker.serve, args=arguments, name=name, daemon=True
-        )
+        name = f"environments {self.which}"
+        self.process = FORKSERVER.Process(target=self.serve, args=arguments, name=name, daemon=True)
         with _main_module(hidden=b"__main__" not in self.payload):
             self.process.start()
         theirs.close()  # so that the end of the process is the end of the file
@@ -65,9 +74,9 @@ class WorkerProcess:
             raise self.error(told)
         return told
 
-    def attach(self, num_envs: int, memory: int) -> None:
-        """Hand over the shared memory."""
-        self.talk.send((num_envs, self.start, self.stop))
+    def attach(self, message: Any, memory: int) -> None:
+        """Hand over the shared memory, and what there is to know of it."""
+        self.talk.send(message)
         send_handle(self.talk, memory, self.process.pid)
 
     def ask(self, command: bytes) -> bool:
@@ -77,12 +86,28 @@ class WorkerProcess:
         except OSError:
             return False
 
+    def patience(self, seconds: float) -> None:
+        """How long `answered` waits."""
+        whole, rest = divmod(seconds, 1)
+        with socket.socket(fileno=os.dup(self.fd)) as line:
+            limit = struct.pack("ll", int(whole), int(rest * 1e6) or int(whole == 0))
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
     def answered(self) -> bytes:
-        """The byte it answered with; nothing if it is gone."""
-        try:
-            return os.read(self.fd, 1)
-        except OSError:
-            return b""
+        """The byte it answered with; nothing if it is gone. Raises when patience is at its end."""
+        while True:
+            before = self.progress and self.progress()
+            try:
+                return os.read(self.fd, 1)
+            except BlockingIOError:
+                if self.progress is None or self.progress() == before:
+                    raise
+            except OSError:
+                return b""
+
+    def silent(self) -> bool:
+        """Whether it has said nothing yet."""
+        return not select.select([self.fd], [], [], 0)[0]
 
     def told_error(self) -> Exception:
         """The error that the process just announced."""
@@ -91,16 +116,15 @@ class WorkerProcess:
     def error(self, told: tuple[str, str, str]) -> Exception:
         """An error of the process, with its traceback as a note."""
         kind, sentence, trace = told
-        if kind == "UsageError":
-            return UsageError(sentence)
+        if kind in SPOKEN:
+            return SPOKEN[kind](sentence)
         found = self.fault(sentence if kind == "EnvironmentFault" else f"{kind}: {sentence}")
         found.add_note(trace)
         return found
 
     def fault(self, what: str, words: Words = ("", "")) -> EnvironmentFault:
         """An error that names the environments of this process."""
-        which = f"{self.start}" if self.stop - self.start == 1 else f"{self.start}-{self.stop - 1}"
-        found = EnvironmentFault(f"worker of environments {which}: {what}{words[0]}")
+        found = EnvironmentFault(f"worker of environments {self.which}: {what}{words[0]}")
         if words[1]:
             found.add_note(words[1])
         return found
@@ -155,9 +179,9 @@ def _ending(code: int | None) -> str:
     return f" (killed by {signal.Signals(-code).name}{hint})"
 
 
-def _pickled(env_fns: list[EnvFn]) -> bytes:
+def _pickled(make: Any) -> bytes:
     try:
-        return pickle.dumps(env_fns)
+        return pickle.dumps(make)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise UsageError(
             f"env_fns cannot be sent to a worker process ({error}); expected functions or classes "

@@ -16,13 +16,16 @@ from operant.envs.slots import Board, EnvFn, Slots, board
 
 
 class SimpleEnvManager(Resumable):
-    """B environments as one, in this process; each is reset at once when its episode ends."""
+    """B environments as one, in this process; each is reset at once when its episode ends.
+
+    `first` is the place of the first environment in a larger batch.
+    """
 
     obs_preprocessor_gpu = None
 
-    def __init__(self, env_fns: Sequence[EnvFn], seed: int = 0) -> None:
+    def __init__(self, env_fns: Sequence[EnvFn], seed: int = 0, first: int = 0) -> None:
         super().__init__(seed)
-        self.env_fns = list(env_fns)
+        self.env_fns, self.first = list(env_fns), first
         envs = [make() for make in env_fns]
         self.num_envs = len(envs)
         self.spaces, self.frames_per_step = envs[0].spaces, envs[0].frames_per_step
@@ -31,6 +34,7 @@ class SimpleEnvManager(Resumable):
         self.board = board(self.spaces, self.num_envs)
         self.slots = Slots(envs, self.board)
         self.valid = np.ones(self.num_envs, bool)
+        self.rest(self.valid)
 
     @property
     def envs(self) -> list[Environment]:
@@ -38,9 +42,9 @@ class SimpleEnvManager(Resumable):
         return self.slots.envs
 
     def reset(self, seed: int | None = None) -> Arrays:
-        """Begin an episode everywhere; environment i is seeded with `seed + i`."""
+        """Begin an episode everywhere; environment i is seeded with `seed + first + i`."""
         seed = self._seed_for(seed)
-        self.board.seed[:] = -1 if seed is None else seed + np.arange(self.num_envs)
+        self.board.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
         self.slots.reset()
         return self.board.observation
 
@@ -55,6 +59,11 @@ class SimpleEnvManager(Resumable):
         self.steps += 1
         self.slots.step()
         return answer(self.board, self.valid)
+
+    def rest(self, active: Array) -> None:
+        """Let only these environments step from now on; rows of the others are not valid."""
+        self.board.active[:] = active
+        self.valid = self.board.active.copy()
 
     def close(self) -> None:
         """Close every environment; a second call does nothing."""

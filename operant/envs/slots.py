@@ -29,6 +29,7 @@ class Board(NamedTuple):
     truncated: Array
     success: Array  # 1 or 0 where an episode that ended said so, else -1
     seed: Array  # for the next reset; -1: none
+    active: Array  # whether it takes the next step, or rests
 
     def rows(self, start: int, stop: int) -> Board:
         """Some rows of every array, the same bytes."""
@@ -57,6 +58,7 @@ def board(spaces: Spaces, num_envs: int, allocate: Allocate = np.zeros) -> Board
         flags("bool"),
         flags("int8"),
         flags("int64"),
+        flags("bool"),
     )
 
 
@@ -73,9 +75,13 @@ class Slots:
             _put(self.board.observation, i, env.reset(None if seed < 0 else seed))
 
     def step(self) -> None:
-        """One action in every environment."""
+        """One action in every environment that does not rest."""
         b = self.board
+        active = b.active.tolist()
         for i, env in enumerate(self.envs):
+            if not active[i]:
+                b.reward[i], b.terminated[i], b.truncated[i], b.success[i] = 0, False, False, -1
+                continue
             action = {name: x[i] for name, x in b.action.items()}
             seen, b.reward[i], terminated, truncated, info = env.step(action)
             b.terminated[i], b.truncated[i], b.success[i] = terminated, truncated, -1

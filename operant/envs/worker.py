@@ -5,6 +5,7 @@ Nothing here imports torch: a worker starts in milliseconds and stays small.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import fcntl
 import math
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # this module imports torch
 STEP, RESET, SAVE, LOAD, CLOSE = b"s", b"r", b"g", b"p", b"c"  # asked
 DONE, ERROR = b"d", b"e"  # answered
 ALIGN = 64  # bytes: a cache line
+Commands = dict[bytes, Callable[[], Any]]
 
 
 class Carver:
@@ -54,7 +56,7 @@ def shared_board(spaces: Spaces, num_envs: int, memory: int) -> Board:
 
 def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
     """Build the environments, take part of the board, and obey until told to close."""
-    _prepare(trace)
+    prepare(trace)
     try:
         envs = [make() for make in pickle.loads(payload)]
         talk.send(
@@ -67,37 +69,50 @@ def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
     except EOFError:  # the parent hung up
         return None
     except BaseException as error:
-        return talk.send(_told(error))
-    return _obey(slots, talk)
+        return talk.send(told(error))
 
+    def load() -> None:
+        for env, saved in zip(slots.envs, talk.recv(), strict=True):
+            env.restore(saved)
 
-def _obey(slots: Slots, talk: Connection) -> None:
-    commands: dict[bytes, Callable[[], Any]] = {
+    commands: Commands = {
         STEP: slots.step,
         RESET: slots.reset,
         SAVE: lambda: [env.snapshot() for env in slots.envs],
-        LOAD: lambda: [e.restore(s) for e, s in zip(slots.envs, talk.recv(), strict=True)],
+        LOAD: load,
     }
+    return obey(commands, talk, slots.close)
+
+
+def obey(commands: Commands, talk: Connection, close: Callable[[], object]) -> None:
+    """Do what each byte asks; one byte says that it is done, and what it gave, if anything."""
     fd = talk.fileno()
-    while (asked := os.read(fd, 1)) not in (CLOSE, b""):
-        try:
-            result = commands[asked]()
-        except BaseException as error:
-            os.write(fd, ERROR)
-            talk.send(_told(error))
-            continue
-        os.write(fd, DONE)
-        if asked == SAVE:
-            talk.send(result)
-    slots.close()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent hung up
+        while (asked := os.read(fd, 1)) not in (CLOSE, b""):
+            try:
+                result = commands[asked]()
+            except BaseException as error:
+                tell_error(talk, error)
+                continue
+            os.write(fd, DONE)
+            if result is not None:
+                talk.send(result)
+    close()
 
 
-def _told(error: BaseException) -> tuple[str, str, str]:
+def tell_error(talk: Connection, error: BaseException) -> None:
+    """Answer that what was asked could not be done."""
+    os.write(talk.fileno(), ERROR)
+    talk.send(told(error))
+
+
+def told(error: BaseException) -> tuple[str, str, str]:
     """An error as its kind, its sentence and its traceback."""
     return type(error).__name__, str(error), "".join(traceback.format_exception(error))
 
 
-def _prepare(trace: Connection) -> None:
+def prepare(trace: Connection) -> None:
+    """Leave signals to the parent, tell it where this process crashed, and die with it."""
     # The terminal sends Ctrl-C, and a scheduler its SIGTERM, to everyone; the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from torch import Tensor
 
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
 from operant.core.state import restore, state_of
+from operant.core.tree import Array
+from operant.memory.frames import Frames, frame_rows
+from operant.memory.ring import Ring
 from operant.memory.rollout import RolloutCache
+from operant.memory.storage import Allocate
 
 SEEN = ("observation", "hidden_state", "first")
 STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")
 STORED = (*SEEN, *STEPS)
+STATE = ("stored", "written", "count", "random", "single")
 ATTEMPTS = 1000  # to draw a valid step, where about half or more of the rows are
+
+
+class Drawn(NamedTuple):
+    """What a memory was asked for."""
+
+    experience: Experience  # `[length, batch]`
+    weight: Tensor | None  # `[batch]`, of each window's loss; none: all alike
+    place: Array  # `[batch]`, for `prioritize`
 
 
 class ExperienceReplay:
@@ -25,116 +39,144 @@ class ExperienceReplay:
     An episode is followed by one row that is not `valid` and holds its final observation, so the
     row after a step always shows what the step led to: no observation is stored twice, and none
     is ever taken from after a reset. The row at the cursor holds what the next action will see.
+    Of observations that are `stacked`, rows hold numbers, and `frames` what they stand for.
     """
 
-    def __init__(self, size: int, min_size: int, seed: int) -> None:
+    def __init__(
+        self,
+        size: int,
+        min_size: int,
+        seed: int,
+        *,
+        stacked: Sequence[str] = (),
+        allocate: Allocate = np.zeros,
+        compress: bool = True,
+    ) -> None:
         self.size, self.min_size = size, max(1, min_size)
+        self.stacked, self.allocate, self.compress = tuple(stacked), allocate, compress
         self.random = np.random.default_rng(seed)
         self.stored = 0  # valid steps ever stored
-        self.cursor = self.count = np.zeros(0, dtype=np.int64)  # by environment
-        self.arrays: Any = None
-        self.ring: Any = None  # the same bytes, as torch sees them
+        # By environment: rows ever written, the row to write next, rows held before it.
+        self.written = self.cursor = self.count = np.zeros(0, dtype=np.int64)
+        self.ring: Ring | None = None
+        self.frames: dict[str, Frames] = {}
         self.single = RolloutCache(1)
 
     def store(self, chunk: Experience) -> None:
         """Append a chunk with one vectorised write."""
         part = tree.numpy(chunk)
         steps, envs = part.reward.shape
-        if self.arrays is None:
-            self._allocate(part)
         self._check_room(steps, envs)
+        if self.ring is None:
+            self.frames = {name: self._make_frames(name, part) for name in self.stacked}
+        for frames in self.frames.values():
+            part = frames.store(part)
+        if self.ring is None:
+            self._allocate({k: getattr(part, k) for k in STORED}, envs)
         columns = np.arange(envs)
         # A step that was followed by a reset at once leaves a row for its final observation.
         before = np.cumsum(part.replaced, axis=0) - part.replaced
         rows = (self.cursor + np.arange(steps)[:, None] + before) % self.capacity
         for name in STORED:
             source = tree.index(getattr(part, name), slice(0, steps))
-            tree.write(getattr(self.arrays, name), (rows, columns), source)
+            tree.write(self.fields[name], (rows, columns), source)
         t, b = np.nonzero(part.replaced)
         if len(t):
             final, state = (part.final_observation, (t, b)), (part.hidden_state, (t + 1, b))
             self._write_sight((rows[t, b] + 1) % self.capacity, b, final, state)
-        advance = steps + part.replaced.sum(axis=0)
-        self.cursor = (self.cursor + advance) % self.capacity
-        self.count = np.minimum(self.count + advance, self.capacity - 1)
+        self.written = self.written + steps + part.replaced.sum(axis=0)
+        self.cursor = self.written % self.capacity
         last = (np.full(envs, steps), columns)
         self._write_sight(self.cursor, columns, (part.observation, last), (part.hidden_state, last))
-        self.arrays.first[self.cursor, columns] = part.first[steps]
+        self.fields["first"][self.cursor, columns] = part.first[steps]
+        self.count = self._held(self.count + steps + part.replaced.sum(axis=0))
         self.stored += int(part.valid.sum())
 
     def _check_room(self, steps: int, envs: int) -> None:
-        if self.capacity < 2 * steps + 2:  # every step may end an episode, and so take two rows
-            raise UsageError(
-                f"replay size = {self.size}: too small for chunks of {steps} steps of {envs} "
-                f"environments; expected at least {(2 * steps + 1) * envs}"
-            )
+        check_room(self.size, steps, envs)
+        for frames in self.frames.values():
+            if frames.capacity < frame_rows(0, frames.depth, steps):
+                raise UsageError(
+                    f"replay_size = {self.size}: the first chunk had fewer than {steps} steps, and "
+                    f"no room was kept for the frames of longer ones; store chunks of one length"
+                )
 
-    def _allocate(self, part: Experience) -> None:
-        envs = part.reward.shape[1]
-        self.capacity = -(-self.size // envs) + 1
-        shape = (self.capacity, envs)
-        rows = {k: getattr(part, k) for k in STORED}
-        self.arrays = Experience(
-            **tree.map(lambda x: np.zeros((*shape, *x.shape[2:]), x.dtype), rows),
-            final_observation=None,
-            replaced=None,
-        )
-        self.ring = tree.tensors(self.arrays)
-        self.cursor, self.count = np.zeros((2, envs), dtype=np.int64)
+    def _make_frames(self, name: str, part: Experience) -> Frames:
+        stacks = part.observation[name]
+        steps, envs = part.reward.shape
+        capacity = frame_rows(ring_rows(self.size, envs), stacks.shape[2], steps)
+        return Frames(name, stacks.shape[1:], stacks.dtype, capacity, self.allocate)
+
+    def _allocate(self, example: dict[str, Any], envs: int) -> Ring:
+        self.capacity = ring_rows(self.size, envs)
+        self.ring = Ring(example, self.capacity, envs, self.allocate)
+        self.fields = self.ring.fields
+        self.written, self.cursor, self.count = np.zeros((3, envs), dtype=np.int64)
+        return self.ring
+
+    def _held(self, count: Array) -> Array:
+        """How many of the last `count` rows are whole."""
+        count = np.minimum(count, self.capacity - 1)
+        for name, frames in self.frames.items():
+            # Episodes so short that there are many more frames than rows: the oldest are gone.
+            numbers = self.fields["observation"][name]
+            while (
+                gone := numbers[self.cursor - count, np.arange(len(count))] < frames.oldest
+            ).any():
+                count = count - gone
+        return count
 
     def _write_sight(
-        self, rows: tree.Array, columns: tree.Array, seen: tuple[Any, Any], state: tuple[Any, Any]
+        self, rows: Array, columns: Array, seen: tuple[Any, Any], state: tuple[Any, Any]
     ) -> None:
         """Rows in which something was seen but nothing decided."""
         at = (rows, columns)
-        tree.write(self.arrays.observation, at, tree.index(*seen))
-        tree.write(self.arrays.hidden_state, at, tree.index(*state))
+        tree.write(self.fields["observation"], at, tree.index(*seen))
+        tree.write(self.fields["hidden_state"], at, tree.index(*state))
         for name in ("first", "terminated", "truncated", "valid", "reward"):
-            getattr(self.arrays, name)[at] = 0
+            self.fields[name][at] = 0
 
-    def sample(self, batch_size: int, length: int = 1) -> Experience:
-        """`batch_size` windows of `length` steps, drawn uniformly: an Experience `[length, batch]`.
+    def sample(self, batch_size: int, length: int = 1) -> Drawn:
+        """`batch_size` windows of `length` steps: an Experience `[length, batch]`, and its places.
 
         Each window begins with a valid step. `hidden_state` has its first row only, and what an
         action led to is always the next row of `observation`.
         """
-        rows, columns = self._draw(batch_size, length)
-        seen = torch.from_numpy(
-            ((rows + np.arange(length + 1)[:, None]) % self.capacity) * len(self.count) + columns
-        )
-        taken = {k: self._gather(k, seen[:length]) for k in STEPS}
-        return Experience(
-            observation=self._gather("observation", seen),
-            hidden_state=self._gather("hidden_state", seen[:1]),
-            first=self._gather("first", seen),
-            **taken,
-            final_observation=None,
-            replaced=None,
-        )
+        if self.ring is None:
+            raise no_start(length, self.size)
+        places, weight = self._draw(batch_size, length)
+        return Drawn(self._windows(places, length), weight, places)
 
-    def _gather(self, name: str, places: torch.Tensor) -> Any:
-        return tree.map(lambda x: x.flatten(0, 1)[places], getattr(self.ring, name))
+    def _windows(self, places: Array, length: int) -> Experience:
+        assert self.ring is not None
+        envs = len(self.count)
+        rows = places + np.arange(0, (length + 1) * envs, envs)[:, None]
+        taken = self.ring.read(rows, {**dict.fromkeys(STEPS, length), "hidden_state": 1})
+        for name, frames in self.frames.items():
+            numbers = taken["observation"][name].numpy()
+            taken["observation"][name] = frames.read(numbers, rows % envs)
+        return Experience(**taken, final_observation=None, replaced=None)
 
-    def _draw(self, batch_size: int, length: int) -> tuple[tree.Array, tree.Array]:
+    def _draw(self, batch_size: int, length: int) -> tuple[Array, Tensor | None]:
+        """Places where windows begin, a row times B plus an environment; and their weights."""
         starts = np.cumsum(np.maximum(self.count - length + 1, 0))
         if starts[-1] == 0:
-            raise UsageError(f"the replay holds no {length} consecutive steps yet; collect more")
-        rows = np.zeros(batch_size, dtype=np.int64)
-        columns = np.zeros(batch_size, dtype=np.int64)
+            raise no_start(length, self.size)
+        places = np.zeros(batch_size, dtype=np.int64)
         open_ = np.arange(batch_size)
         for _ in range(ATTEMPTS):
             if not len(open_):
-                return rows, columns
-            place = self.random.integers(starts[-1], size=len(open_))
-            column = np.searchsorted(starts, place, side="right")
-            behind = starts[column] - place + length - 1  # steps from the cursor back to the start
-            rows[open_] = (self.cursor[column] - behind) % self.capacity
-            columns[open_] = column
-            open_ = open_[~self.arrays.valid[rows[open_], columns[open_]]]
-        raise UsageError(
-            f"the replay holds no {length} consecutive steps of which the first is valid; "
-            f"collect more, or use a larger replay than {self.size} steps"
-        )
+                return places, None
+            drawn = self.random.integers(starts[-1], size=len(open_))
+            column = np.searchsorted(starts, drawn, side="right")
+            behind = starts[column] - drawn + length - 1  # steps from the cursor back to the start
+            row = (self.cursor[column] - behind) % self.capacity
+            places[open_] = row * len(starts) + column
+            open_ = open_[~self.fields["valid"][row, column]]
+        raise no_start(length, self.size)
+
+    def prioritize(self, place: Array | Tensor, error: Tensor) -> None:
+        """How wrong the agent was about what it drew from `place`; drawing uniformly, no matter."""
 
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
         """One whole step: what was seen, decided and answered."""
@@ -151,18 +193,43 @@ class ExperienceReplay:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything held; only rows that were ever written."""
-        state = state_of(self, "stored", "cursor", "count", "random", "single")
-        if self.arrays is not None:
-            used = min(self.capacity, int(self.count.max()) + 1)
-            state["rows"] = {k: tree.index(getattr(self.arrays, k), slice(0, used)) for k in STORED}
+        state = state_of(self, *STATE)
+        if self.ring is not None:
+            used = min(self.capacity, int(self.written.max()) + 1)
+            state["rows"] = self.ring.state_dict(used, self.compress)
+            state["like"] = tree.map(lambda x: x[:0].copy(), self.fields)
+            state["frames"] = {k: x.state_dict(self.compress) for k, x in self.frames.items()}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
         if "rows" in state:
-            rows = state["rows"]
-            self._allocate(Experience(**rows, final_observation=None, replaced=None))
-            for name in STORED:
-                part = getattr(self.arrays, name)
-                tree.write(part, slice(0, len(rows["reward"])), rows[name])
-        restore(self, state, "stored", "cursor", "count", "random", "single")
+            self._allocate(state["like"], len(state["written"])).load_state_dict(state["rows"])
+            self.frames = {
+                k: Frames.from_state(k, x, self.allocate) for k, x in state["frames"].items()
+            }
+        restore(self, state, *STATE)
+        if self.ring is not None:
+            self.cursor = self.written % self.capacity
+
+
+def ring_rows(size: int, envs: int) -> int:
+    """Rows that hold `size` steps of `envs` environments, and what the next action will see."""
+    return -(-size // envs) + 1
+
+
+def check_room(size: int, steps: int, envs: int) -> None:
+    """Refuse a replay too small for its chunks."""
+    if ring_rows(size, envs) < 2 * steps + 2:  # every step may end an episode, and take two rows
+        raise UsageError(
+            f"replay_size = {size}: too small for chunks of {steps} steps of {envs} "
+            f"environments; expected at least {(2 * steps + 1) * envs}"
+        )
+
+
+def no_start(length: int, size: int) -> UsageError:
+    """What to say when nothing can be drawn."""
+    return UsageError(
+        f"the replay holds no {length} consecutive steps of which the first is valid; "
+        f"collect more, or use a larger replay than {size} steps"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
 from operant.core.hidden_state import HiddenState
 
 SEEN = ("observation", "hidden_state", "first")  # fields with one row more than the others
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], tree.Array]
 
 
 class Channel(Protocol):
@@ -38,38 +40,22 @@ class RolloutCache:
 
     def start(self, observation: Arrays, action: Tensors, memo: Memo) -> None:
         """Allocate for such rows and begin with `observation`, the first of new episodes."""
-        shown = tree.map(np.asarray, observation)
-        numbers = np.zeros(len(next(iter(shown.values()))), dtype=np.float32)
-        flags = numbers.astype(bool)
-        rows = Experience(
-            observation=shown,
-            hidden_state=_numpy(dict(memo.hidden_state)),
-            first=flags,
-            action=_numpy(action),
-            memo=_numpy(memo.tensors),
-            reward=numbers,
-            terminated=flags,
-            truncated=flags,
-            valid=flags,
-            final_observation=shown,
-            replaced=flags,
-        )
-        self._allocate(rows)
-        tree.write(self.arrays.observation, 0, shown)
-        self.arrays.first[0] = True
+        rows = rows_like(observation, action, memo)
+        self.adopt(laid_out(rows, self.length, len(rows.reward)))
+        self.begin(observation)
 
-    def _allocate(self, rows: Experience) -> None:
-        # Untouched pages of zeros cost no memory: final observations take what is written.
-        self.arrays = Experience(
-            *(
-                tree.map(lambda x, n=self.length + (k in SEEN): np.zeros((n, *x.shape), x.dtype), v)
-                for k, v in rows.items()
-            )
-        )
-        self.chunk = tree.tensors(self.arrays)
+    def adopt(self, arrays: Experience) -> None:
+        """Write into these arrays, `[T, B, ...]`, from now on."""
+        self.arrays = arrays
+        self.chunk = tree.tensors(arrays)
         seen = self.chunk.observation
         self.rows = [{k: x[t] for k, x in seen.items()} for t in range(self.length + 1)]
         self.cursor = 0
+
+    def begin(self, observation: Arrays) -> None:
+        """Go on with `observation`, the first of new episodes."""
+        tree.write(self.arrays.observation, self.cursor, tree.map(np.asarray, observation))
+        self.arrays.first[self.cursor] = True
 
     def observation(self) -> Tensors:
         """What to act on now."""
@@ -137,9 +123,14 @@ class RolloutCache:
     def clear(self) -> None:
         """Make room: the row after the last step becomes the first."""
         if self.arrays is not None and self.cursor > 0:
-            for field in SEEN:
-                part = getattr(self.arrays, field)
-                tree.write(part, 0, tree.map(np.copy, tree.index(part, self.cursor)))
+            self.go_on_from(self)
+        self.cursor = 0
+
+    def go_on_from(self, other: RolloutCache) -> None:
+        """Begin with the row at which `other` stands."""
+        for field in SEEN:
+            row = tree.index(getattr(other.arrays, field), other.cursor)
+            tree.write(getattr(self.arrays, field), 0, row)
         self.cursor = 0
 
     def submit(self) -> None:
@@ -171,13 +162,45 @@ class RolloutCache:
             return
         saved = Experience(**state)
         if self.arrays is None:
-            self._allocate(
-                tree.map(lambda x: x[0] if len(x) else np.zeros(x.shape[1:], x.dtype), saved)
-            )
+            rows = tree.map(lambda x: np.empty(x.shape[1:], x.dtype), saved)
+            self.adopt(laid_out(rows, self.length, len(rows.reward)))
         self.cursor = len(saved.reward)
         for name, part in saved.items():
             rows = self.cursor + (name in SEEN)
             tree.write(getattr(self.arrays, name), slice(0, rows), part)
+
+
+def rows_like(observation: Arrays, action: Tensors, memo: Memo) -> Experience:
+    """One row `[B, ...]` of a chunk that holds such observations and decisions."""
+    shown = tree.map(np.asarray, observation)
+    numbers = np.zeros(len(next(iter(shown.values()))), dtype=np.float32)
+    flags = numbers.astype(bool)
+    return Experience(
+        observation=shown,
+        hidden_state=_numpy(dict(memo.hidden_state)),
+        first=flags,
+        action=_numpy(action),
+        memo=_numpy(memo.tensors),
+        reward=numbers,
+        terminated=flags,
+        truncated=flags,
+        valid=flags,
+        final_observation=shown,
+        replaced=flags,
+    )
+
+
+def laid_out(rows: Experience, length: int, envs: int, allocate: Allocate = np.zeros) -> Experience:
+    """Arrays for a chunk `[length, envs]` of rows such as these, however many those are for."""
+    # Untouched pages of zeros cost no memory: final observations take what is written.
+    return Experience(
+        *(
+            tree.map(
+                lambda x, n=length + (k in SEEN): allocate((n, envs, *x.shape[1:]), x.dtype), v
+            )
+            for k, v in rows.items()
+        )
+    )
 
 
 def _numpy(tensors: Tensors) -> Arrays:

@@ -32,7 +32,8 @@ class ModularNetwork(nn.Module):
     There is one head for each rank of outputs (an identity unless given), one layer for each
     output. State is named `source.<observation>`, `body` or `head.<rank>`, then by the part.
     Observations without a source net are not looked at, except those in `late`: vectors that join
-    what the body gives in front of the head of rank 1, and so leave no trace in its state.
+    what the body gives in front of the head of rank 1, and so leave no trace in its state. With
+    `bf16`, source nets and body multiply in bfloat16; weights and outputs are float32 as ever.
     """
 
     joint = True  # sources and body are paid for once
@@ -45,8 +46,10 @@ class ModularNetwork(nn.Module):
         heads: Mapping[int, SubModule] | None = None,
         normalizer: Normalizer | None = None,
         late: Mapping[str, Shape] | None = None,
+        bf16: bool = False,
     ) -> None:
         super().__init__()
+        self.bf16 = bf16
         self.late = {name: prod(shape) for name, shape in (late or {}).items()}
         check_joined({n: s.output_shape() for n, s in sources.items()}, body.input_shape)
         ranks = {name: max(1, len(shape)) for name, shape in outputs.items()}
@@ -65,12 +68,12 @@ class ModularNetwork(nn.Module):
         )
         self.output_shapes = dict(outputs)
         # The same parts again in plain dicts: torch takes a microsecond to find a module's module.
-        self._sources = {name: f"source.{key(name)}" for name in sources}
-        self._parts = {self._sources[name]: source for name, source in sources.items()}
-        self._parts["body"] = body
-        self._parts |= {f"head.{rank}": head for rank, head in heads.items()}
+        self.source_paths = {name: f"source.{key(name)}" for name in sources}
+        self.parts = {self.source_paths[name]: source for name, source in sources.items()}
+        self.parts["body"] = body
+        self.parts |= {f"head.{rank}": head for rank, head in heads.items()}
         self._outputs = {name: (ranks[name], self.outputs[key(name)]) for name in outputs}
-        self.recurrent = any(part.recurrent for part in self._parts.values())
+        self.recurrent = any(part.recurrent for part in self.parts.values())
 
     def forward(
         self,
@@ -83,24 +86,34 @@ class ModularNetwork(nn.Module):
         if outputs is not None:
             check_known(outputs, self._outputs)
         carried = HiddenState(hidden_state) if self.recurrent else HiddenState()
-        x, times = self._read(observation, hidden_state, first, carried)
-        x = run(self._parts["body"], "body", x, hidden_state, first, carried)
+        if self.bf16:
+            with torch.autocast(next(iter(observation.values())).device.type, torch.bfloat16):
+                x, times = self._trunk(observation, hidden_state, first, carried)
+            x = x.float()  # what is decided and what it is worth keep every digit
+        else:
+            x, times = self._trunk(observation, hidden_state, first, carried)
         at_rank: dict[int, Tensor] = {}
         results: Tensors = {}
         for name in self._outputs if outputs is None else outputs:
             rank, layer = self._outputs[name]
             if rank not in at_rank:
                 path = f"head.{rank}"
-                y = self._join(x, observation) if self.late and rank == 1 else x
-                y = run(self._parts[path], path, y, hidden_state, first, carried)
+                y = self.join(x, observation) if self.late and rank == 1 else x
+                y = run(self.parts[path], path, y, hidden_state, first, carried)
                 at_rank[rank] = convert(y, rank)
             results[name] = shaped(layer(at_rank[rank]), times, self.output_shapes[name])
         return results, carried
 
+    def _trunk(
+        self, observation: Tensors, state: HiddenState, first: Tensor | None, carried: HiddenState
+    ) -> tuple[Tensor, Shape]:
+        x, times = self.read(observation, state, first, carried)
+        return run(self.parts["body"], "body", x, state, first, carried), times
+
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""
         fresh = HiddenState()
-        for path, part in self._parts.items():
+        for path, part in self.parts.items():
             fresh.update(under(path, part.initial_state(batch_size)))
         return fresh
 
@@ -109,24 +122,25 @@ class ModularNetwork(nn.Module):
         if self.normalizer is not None:
             self.normalizer.observe(observation, valid)
 
-    def _join(self, x: Tensor, observation: Tensors) -> Tensor:
+    def join(self, x: Tensor, observation: Tensors) -> Tensor:
+        """`x` with what comes late beside it."""
         parts = [observation[name].reshape(-1, size) for name, size in self.late.items()]
         return torch.cat([convert(x, 1), *parts], 1)
 
-    def _read(
+    def read(
         self, observation: Tensors, state: HiddenState, first: Tensor | None, carried: HiddenState
     ) -> tuple[Tensor, Shape]:
         """What the body takes, flat, and the two axes `(T, B)` if this is a sequence."""
-        if not self._sources.keys() <= observation.keys():
-            missing = ", ".join(sorted(self._sources.keys() - observation.keys()))
+        if not self.source_paths.keys() <= observation.keys():
+            missing = ", ".join(sorted(self.source_paths.keys() - observation.keys()))
             raise UsageError(f"observations {sorted(observation)}: expected {missing} as well")
         if self.normalizer is not None:
             observation = self.normalizer(observation)
-        body = self._parts["body"]
+        body = self.parts["body"]
         times: Shape = ()
         parts: list[Tensor] = []
-        for name, path in self._sources.items():
-            source = self._parts[path]
+        for name, path in self.source_paths.items():
+            source = self.parts[path]
             x = observation[name]
             if x.dim() != source.rank + 1:
                 times = _times(name, x, source)

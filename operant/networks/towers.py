@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -33,6 +34,7 @@ class Towers(nn.Module):
         self.owners = dict(owners)
         self._networks = dict(networks)
         self.recurrent = any(network.recurrent for network in self._networks.values())
+        self._asked: dict[Any, list[tuple[str, Network, tuple[str, ...]]]] = {}  # by the outputs
 
     def forward(
         self,
@@ -42,18 +44,27 @@ class Towers(nn.Module):
         outputs: tuple[str, ...] | None = None,
     ) -> tuple[Tensors, HiddenState]:
         """The wanted outputs and the state carried out."""
-        wanted = tuple(self.owners) if outputs is None else outputs
-        check_known(wanted, self.owners)
+        if outputs not in self._asked:
+            self._asked[outputs] = list(self._plan(outputs))
         carried = HiddenState(hidden_state)
         results: Tensors = {}
+        for tower, network, asked in self._asked[outputs]:
+            own = HiddenState(within(hidden_state, tower))
+            found, new = network(observation, own, first, asked)
+            results.update(found)
+            carried.update(under(tower, new))
+        return results, carried
+
+    def _plan(
+        self, outputs: tuple[str, ...] | None
+    ) -> Iterator[tuple[str, Network, tuple[str, ...]]]:
+        """The towers behind some outputs, each with those that it gives."""
+        wanted = tuple(self.owners) if outputs is None else outputs
+        check_known(wanted, self.owners)
         for tower, network in self._networks.items():
             asked = tuple(name for name in wanted if self.owners[name] == tower)
             if asked:
-                own = HiddenState(within(hidden_state, key(tower)))
-                found, new = network(observation, own, first, asked)
-                results.update(found)
-                carried.update(under(key(tower), new))
-        return results, carried
+                yield key(tower), network, asked
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""

@@ -39,15 +39,16 @@ class MLP(SubModule1D):
             known = suggest(activation, ACTIVATIONS)
             raise UsageError(f"MLP: activation {activation!r} is unknown{known}")
         self.sizes, self.activation = sizes, activation
-        # A tuple beside the list: torch takes a microsecond to find a module's module.
-        self._layers = tuple(starmap(nn.Linear, pairwise((*input_shape, *sizes))))
-        self.layers = nn.ModuleList(self._layers)
+        layers = list(starmap(nn.Linear, pairwise((*input_shape, *sizes))))
+        self.layers = nn.ModuleList(layers)
+        # The same in a tuple: torch takes a microsecond to find a module's module or parameter.
+        self._weights = tuple((layer.weight, layer.bias) for layer in layers)
+        self._activate = ACTIVATIONS[activation]
 
     def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
-        activate = ACTIVATIONS[self.activation]
-        for layer in self._layers:
+        for weight, bias in self._weights:
             # Calling the module would cost as much again as the product of a few rows.
-            x = activate(F.linear(x, layer.weight, layer.bias))
+            x = self._activate(F.linear(x, weight, bias))
         return x, {}
 
     def extra_repr(self) -> str:

@@ -33,6 +33,19 @@ class Evaluation:
             manager.close()
 
 
+class Evaluated:
+    """A sampler's other duty: to say how well its agent does."""
+
+    def __init__(self, agent: Agent, evaluation: Evaluation | None) -> None:
+        self.agent, self.evaluation = agent, evaluation
+
+    def evaluate_agents(self, itr: int) -> list[TrajInfo]:
+        """Whole episodes without exploring, in environments of their own."""
+        if self.evaluation is None:
+            raise ValueError("this sampler was given no evaluation")
+        return self.evaluation.run(self.agent, itr)
+
+
 def evaluate(agent: Agent, manager: EnvironmentManager, episodes: int, seed: int) -> list[TrajInfo]:
     """`episodes` episodes, shared out evenly over the environments of `manager`."""
     envs = manager.num_envs

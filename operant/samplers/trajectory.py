@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from operant.core.experience import EnvStep, TrajInfo
-from operant.core.state import restore, state_of
+from operant.core.state import state_of
+from operant.core.tree import Array
 
 
 class TrajTracker:
-    """Sums each environment's raw rewards until its episode ends."""
+    """Sums each environment's raw rewards until its episode ends, in arrays that may be shared."""
 
-    def __init__(self, num_envs: int) -> None:
-        self.rewards = np.zeros(num_envs, dtype=np.float64)
-        self.lengths = np.zeros(num_envs, dtype=np.int64)
+    def __init__(
+        self, num_envs: int, rewards: Array | None = None, lengths: Array | None = None
+    ) -> None:
+        self.rewards = np.zeros(num_envs, dtype=np.float64) if rewards is None else rewards
+        self.lengths = np.zeros(num_envs, dtype=np.int64) if lengths is None else lengths
 
     def add(self, step: EnvStep) -> list[TrajInfo]:
         """Take in one step; the episodes that it ended."""
@@ -42,8 +45,10 @@ class TrajTracker:
 
     def state_dict(self) -> dict[str, Any]:
         """The sums so far."""
-        return state_of(self, "rewards", "lengths")
+        state = state_of(self, "rewards", "lengths")
+        return {name: x.copy() for name, x in state.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put the sums back."""
-        restore(self, state, "rewards", "lengths")
+        self.rewards[:] = state["rewards"]
+        self.lengths[:] = state["lengths"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,37 +13,26 @@ import torch
 from operant.agents import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
-from operant.core.protocols import Agent
+from operant.core.protocols import PortableAgent
 from operant.core.spaces import Spaces, is_mask
-from operant.envs.manager import make_manager
+from operant.envs.manager import cores, make_manager, native
 from operant.networks.build import build_network
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
-from operant.samplers.serial import SerialSampler
 from operant.session.run_config import RunConfig
+from operant.session.sampling import choose, make_sampler, worker_count
 
 
 def build(config: RunConfig) -> LocalWorker:
     """The container of a run, ready to train."""
     torch.set_num_threads(config.threads)
-    manager = make_manager(config.env, seed_for(config.seed, "env"))
-    try:
-        agent = build_agent(config, manager.spaces)
-        sampler = SerialSampler(
-            manager,
-            agent,
-            config.agent.length,  # type: ignore[attr-defined]  # every agent's config has it
-            seed_for(config.seed, "env"),
-            config.env.reward_clip,
-            evaluation(config, config.eval.episodes),
-        )
-    except BaseException:
-        manager.close()
-        raise
+    played = evaluation(config, config.eval.episodes)
+    seed = seed_for(config.seed, "env")
+    agent, sampler = make_sampler(config, partial(build_agent, config), seed, played)
     return LocalWorker(Explorer(sampler), agent.memory, agent)
 
 
-def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
+def build_agent(config: RunConfig, spaces: Spaces) -> PortableAgent:
     """The agent of a run, with networks for these spaces."""
     generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
 
@@ -51,14 +40,17 @@ def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
         return build_network(config.network, inputs, outputs, generator, late).to(config.device)
 
     cls, _ = AGENTS[config.algorithm]
-    agent: Agent = cls.create(make, spaces, config.agent, seed_for(config.seed, "agent"))
+    agent: PortableAgent = cls.create(make, spaces, config.agent, seed_for(config.seed, "agent"))
     return agent
 
 
 def evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
     """Episodes in environments like those of training, from seeds of their own."""
     seed = seed_for(config.seed if seed is None else seed, "eval")
-    return Evaluation(lambda num_envs: make_manager(config.env, seed, num_envs), episodes, seed)
+    env = config.env
+    if config.sampler == "parallel" and not native(env):
+        env = replace(env, manager="subproc")  # the cores that collect are free meanwhile
+    return Evaluation(partial(make_manager, env, seed), episodes, seed)
 
 
 def seed_for(seed: int, part: str) -> int:
@@ -66,8 +58,8 @@ def seed_for(seed: int, part: str) -> int:
     return int(np.random.SeedSequence([seed, zlib.crc32(part.encode())]).generate_state(1)[0])
 
 
-def resolve(config: RunConfig, spaces: Spaces) -> dict[str, Any]:
-    """What `auto` and 0 stand for on this machine, as changes to the configuration."""
+def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:
+    """What `auto` and 0 stand for on this machine, as changes to the configuration, and why."""
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -76,9 +68,11 @@ def resolve(config: RunConfig, spaces: Spaces) -> dict[str, Any]:
     except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0]
         raise UsageError(f"device = {config.device!r}: {first}; expected cpu, cuda …") from error
+    changes, why = choose(config, device)
+    chosen = replace(config, **changes)
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    # Two threads cost a small network more than they save.
-    threads = config.threads or (cores or 1 if images else 1)
+    # Two threads cost a small network more than they save, and collectors need a core each.
+    free = max(1, cores() - (worker_count(chosen) if chosen.sampler == "async" else 0))
     every = config.eval.every or max(1, config.steps // 10)
-    return {"device": device, "threads": threads, "eval": replace(config.eval, every=every)}
+    changes |= {"device": device, "threads": config.threads or (free if images else 1)}
+    return changes | {"eval": replace(config.eval, every=every)}, why

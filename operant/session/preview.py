@@ -14,12 +14,16 @@ from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.spaces import Space, Spaces
 from operant.envs.gym import EnvConfig
 from operant.envs.manager import make_manager
+from operant.memory.config import Footprint, ReplayConfig, footprint
+from operant.memory.replay import check_room
+from operant.memory.storage import free_space
 from operant.session.build import build_agent, resolve, seed_for
 from operant.session.config import dump_yaml
 from operant.session.run_config import RunConfig, as_file
 
 FLAGS = 4  # first, terminated, truncated, valid
 COPIES = 4  # of each weight: itself, its gradient and Adam's two moments
+ON_DISK = "replay, when full, on disk"
 SETTINGS = tuple(field.name for field in fields(EnvConfig))
 
 
@@ -29,6 +33,7 @@ class Trial(NamedTuple):
     config: RunConfig
     spaces: Spaces
     agent: Agent
+    why: str  # this sampler, where it was `auto`
 
 
 def try_out(config: RunConfig) -> Trial:
@@ -36,8 +41,9 @@ def try_out(config: RunConfig) -> Trial:
     manager = _one_environment(config)
     try:
         manager.reset(seed_for(config.seed, "env"))
-        config = replace(config, **resolve(config, manager.spaces))
-        return Trial(config, manager.spaces, _agent(config, manager.spaces))
+        changes, why = resolve(config, manager.spaces)
+        config = replace(config, **changes)
+        return Trial(config, manager.spaces, _agent(config, manager.spaces), why)
     finally:
         manager.close()
 
@@ -70,46 +76,89 @@ def _one_environment(config: RunConfig) -> EnvironmentManager:
 
 def preview(config: RunConfig) -> str:
     """The resolved configuration, the networks and the memory that they and the data need."""
-    config, spaces, agent = trial = try_out(config)
+    config, spaces, agent, why = trial = try_out(config)
     needed = memory_needed(trial)
     width = max(map(len, needed))
     table = "\n".join(f"  {name:{width}}  {human(size)}" for name, size in needed.items())
     seen = "\n".join(f"  {name}: {space}" for name, space in spaces.observation.items())
     done = "\n".join(f"  {name}: {space}" for name, space in spaces.action.items())
+    chosen = f"\n{why}\n" if why else ""
     return (
-        f"{dump_yaml(as_file(config))}\nobservations\n{seen}\nactions\n{done}\n\n"
+        f"{dump_yaml(as_file(config))}{chosen}\nobservations\n{seen}\nactions\n{done}\n\n"
         f"network\n{agent.network}\n\nmemory\n{table}\n"
     )
 
 
 def check_memory(trial: Trial) -> None:
-    """Refuse what the machine has no room for."""
+    """Refuse what the machine has no room for, and a replay too small for its chunks."""
+    config = trial.config
+    replay = config.agent if isinstance(config.agent, ReplayConfig) else None
+    try:
+        if replay is not None:
+            check_room(replay.replay_size, _length(config), config.env.num_envs)
+        _check_disk(trial, replay)
+    except UsageError as error:
+        raise UsageError(f"agent.{error}") from None
     needed = memory_needed(trial)
+    needed.pop(ON_DISK, None)
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     total = needed.pop("total")
     if total > there:
         most = max(needed, key=lambda name: needed[name])
+        disk = (
+            "" if replay is None else "agent.replay_size, or name a disk in agent.replay_dir; or "
+        )
         raise UsageError(
             f"the run needs {human(total)} of memory, {human(needed[most])} of it for the {most}, "
-            f"and this machine has {human(there)}; lower env.num_envs, agent.length, "
-            f"agent.replay_size or the size of the network"
+            f"and this machine has {human(there)}; lower {disk}env.num_envs, agent.length or the "
+            f"size of the network"
+        )
+
+
+def _check_disk(trial: Trial, replay: ReplayConfig | None) -> None:
+    if replay is None or not replay.replay_dir:
+        return
+    size, free = replay_needed(trial).rows, free_space(replay.replay_dir)
+    if size > free:
+        raise UsageError(
+            f"replay_dir = {replay.replay_dir!r}: the replay needs {human(size)} when full, and "
+            f"there are {human(free)} free; lower agent.replay_size or name another directory"
         )
 
 
 def memory_needed(trial: Trial) -> dict[str, int]:
-    """Bytes by purpose: weights with what training keeps beside them, the chunk, the replay."""
-    config, spaces, agent = trial
+    """Bytes by purpose: weights with what training keeps beside them, the chunk, the replay.
+
+    A replay on disk is not in the total.
+    """
+    config, spaces, agent, *_ = trial
     weights = {id(p): p.nbytes for p in agent.network.parameters()}
     sizes = {"acting network, with its gradients and moments": COPIES * sum(weights.values())}
     seen = sum(map(_nbytes, spaces.observation.values()))
     row = seen + sum(map(_nbytes, spaces.action.values())) + 4 + FLAGS
     row += sum(x.nbytes for x in agent.initial_state(1).values())
-    length = config.agent.length  # type: ignore[attr-defined]  # every agent's config has it
-    sizes["chunk"] = (length + 1) * config.env.num_envs * (row + seen)
-    replay = getattr(config.agent, "replay_size", 0)
-    if replay:
-        sizes["replay, when full"] = replay * row
-    return sizes | {"total": sum(sizes.values())}
+    sizes["chunk"] = (_length(config) + 1) * config.env.num_envs * (row + seen)
+    on_disk = {}
+    if isinstance(config.agent, ReplayConfig):
+        rows, priorities = replay_needed(trial)
+        sizes |= {"priorities": priorities} if priorities else {}
+        if config.agent.replay_dir:
+            on_disk[ON_DISK] = rows
+        else:
+            sizes["replay, when full"] = rows
+    return sizes | {"total": sum(sizes.values())} | on_disk
+
+
+def replay_needed(trial: Trial) -> Footprint:
+    """Bytes of the replay of a run, when it is full."""
+    config, spaces, agent, *_ = trial
+    assert isinstance(config.agent, ReplayConfig)
+    state, envs = agent.initial_state(1), config.env.num_envs
+    return footprint(config.agent, spaces, state, envs, _length(config))
+
+
+def _length(config: RunConfig) -> int:
+    return config.agent.length  # type: ignore[attr-defined,no-any-return]  # every agent's has it
 
 
 def _nbytes(space: Space) -> int:

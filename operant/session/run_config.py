@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from operant.agents import AGENTS
 from operant.core.config import Config, Count, CountOrZero, Positive, Range
@@ -16,6 +16,7 @@ from operant.networks.build import NetworkConfig
 from operant.session.config import to_tree
 
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
 # torch dies without a word when it is given more threads than the system can start.
 Threads = Annotated[int, Range(0, 1024)]
 
@@ -45,6 +46,9 @@ class RunConfig(Config):
     seed: CountOrZero = 1  # the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 …; auto: cuda if there is one
     threads: Threads = 0  # torch threads; 0: one for vectors, all cores for images
+    sampler: SamplerName = "auto"  # how acting and stepping are laid over processes; auto: measured
+    decorrelate: CountOrZero = 0  # most random steps before training, in each environment its own
+    mid_batch_reset: bool = True  # off: an environment rests from its episode's end to the batch's
     log_every: Count = 1_000  # environment steps between lines of the metric log
     agent: Config = field(default_factory=Config)
     env: EnvConfig = field(default_factory=EnvConfig)

@@ -98,8 +98,8 @@ class Runner:
             metrics |= {"rollout/ep_rew_mean": rewards, "rollout/ep_len_mean": lengths}
         if any(e.success is not None for e in episodes):
             metrics["rollout/success_rate"] = float(np.mean(self.window, axis=0)[2])
-        if "exploration_rate" in learned:
-            metrics["rollout/exploration_rate"] = learned.pop("exploration_rate")
+        for name in {"exploration_rate", "staleness"} & learned.keys():
+            metrics[f"rollout/{name}"] = learned.pop(name)
         metrics |= {f"train/{name}": value for name, value in learned.items()}
         metrics |= {"time/total_timesteps": self.step, "time/iterations": self.iterations}
         return metrics | self.timing(steps, seconds)
@@ -143,7 +143,7 @@ class Runner:
 
     def close(self) -> None:
         """Close the environments and the log."""
-        self.container.env.close()
+        self.container.close()
         self.log.close()
 
     @contextmanager

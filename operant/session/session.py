@@ -31,8 +31,8 @@ SAVE_ATTEMPTS = 3  # failed checkpoints in a row, after which a run is not worth
 class Session:
     """The directory of a run while it is being written; a context that holds its lock."""
 
-    def __init__(self, run: Path, config: RunConfig) -> None:
-        self.run, self.config = run, config
+    def __init__(self, run: Path, config: RunConfig, why: str = "") -> None:
+        self.run, self.config, self.why = run, config, why
         self.failures = 0
         self._held = ExitStack()
 
@@ -47,7 +47,7 @@ class Session:
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
         _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
-        return cls(run, config)
+        return cls(run, config, trial.why)
 
     @classmethod
     def open(cls, run: Path) -> Self:
@@ -133,7 +133,7 @@ def load_agent(run: Path) -> tuple[RunConfig, Any]:
     saved = session.load()
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
-    config, _, agent = try_out(dataclasses.replace(session.config, device="auto"))
+    config, _, agent, _ = try_out(dataclasses.replace(session.config, device="auto"))
     torch.set_num_threads(config.threads)
     with fitting(saved):
         agent.load_state_dict(saved.state["container"]["agent"])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 from test_probes import config_of
 
-from operant.agents.actor import Rows
 from operant.agents.sequence import values_of
 from operant.core import tree
 from operant.core.hidden_state import HiddenState
+from operant.core.protocols import Rows
 from operant.session.build import build
 
 NAMES = ("a2c", "ppo", "dqn", "sac")
@@ -37,7 +38,7 @@ def test_parts_of_a_batch_act_as_the_whole(name: str, bounds: tuple[int, ...]) -
     observation, state = example(worker)
     sent = pickle.dumps(worker.agent.actor)
     whole = [worker.agent.act(observation, state)[0] for _ in range(5)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         actor = pickle.loads(sent)
         actor.rows = Rows(start, stop, 8)
         for expected in whole:

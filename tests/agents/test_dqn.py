@@ -16,6 +16,7 @@ from operant.core.experience import Experience
 from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
+from operant.memory.config import make_replay
 from operant.memory.replay import ExperienceReplay
 from operant.networks.build import NetworkConfig, build_network
 
@@ -308,3 +309,24 @@ def test_a_separate_value_tower_keeps_up_while_acting() -> None:
     _, memo = agent.act({"x": torch.ones(1, 2)}, agent.initial_state(1))
     moved = {name.split(".")[0]: x.abs().max().item() > 0 for name, x in memo.hidden_state.items()}
     assert moved == {"policy": True, "value": True}
+
+
+def test_each_windows_loss_is_weighed() -> None:
+    agent = dqn(table(action=[[0.0, 0.0]] * 2))
+    columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.5, 0.2)]
+    losses, _ = agent.compute_loss(record(*columns), torch.tensor([1.0, 0.25]))
+    assert losses["q"].item() == pytest.approx((0.5**2 / 2 + 0.25 * 0.2**2 / 2) / 2)
+
+
+def test_what_was_drawn_is_drawn_again_by_how_wrong_it_was() -> None:
+    config = DQNConfig(**PLAIN, prioritized=True, priority_alpha=1.0, batch_size=64)
+    spaces = Spaces({}, {"action": Discrete(2)})
+    memory = make_replay(config, spaces, seed=1)
+    agent = DQN(table(action=[[0.0, 0.0]] * 2), spaces.action, memory, config, seed=1)
+    columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.5, -2.0)]
+    memory.store(record(*columns))
+    agent.learn()
+    weight = memory.sample(64).weight
+    assert weight is not None
+    # One is drawn four times as often, and weighs so much less, by the power of beta.
+    assert sorted(set(weight.tolist())) == pytest.approx([0.25**0.4, 1.0], rel=1e-4)

@@ -152,3 +152,36 @@ def test_updates_are_due_for_steps_beyond_those_waited_for(
 def test_several_updates_a_step_are_all_due() -> None:
     config = SimpleNamespace(learning_starts=10, updates_per_step=2.5)
     assert updates_due(13, config, 0) == 7
+
+
+def network_and_loss(seed: int) -> tuple[nn.Sequential, torch.Tensor]:
+    """Two layers and what they are to learn; the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    network = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+    for parameter in network.parameters():
+        parameter.data.copy_(torch.randn(parameter.shape, generator=generator))
+    return network, torch.randn(11, 5, generator=generator)
+
+
+def test_steps_are_bit_for_bit_those_of_torchs_adam() -> None:
+    (ours, x), (theirs, _) = network_and_loss(3), network_and_loss(3)
+    optimizer = Optimizer(ours.parameters(), Schedule(0.01, 0.001, 20), 1.0, 1e-5)
+    adam = torch.optim.Adam(theirs.parameters(), eps=1e-5, fused=True)
+    for step in range(20):
+        optimizer.step(ours(x).square().mean(), step)
+        adam.zero_grad()
+        theirs(x).square().mean().backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        adam.param_groups[0]["lr"] = optimizer.lr(step)
+        adam.step()
+    pairs = list(zip(ours.parameters(), theirs.parameters(), strict=True))
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_what_a_loss_does_not_touch_stays_and_does_not_age() -> None:
+    touched, apart = (nn.Parameter(torch.tensor([1.0, 1.0])) for _ in range(2))
+    optimizer = Optimizer([apart, touched], Schedule(0.1))
+    slide(optimizer, touched)
+    assert (apart.tolist(), apart.grad) == ([1.0, 1.0], None)
+    slide(optimizer, apart)  # its first step, so of this length
+    assert apart.tolist() == pytest.approx([0.9, 0.9])

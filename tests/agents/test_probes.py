@@ -57,12 +57,13 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
     agent: Any = worker.agent
     observation = {"observation": seen}
     with torch.no_grad():
-        if hasattr(agent, "critics"):
+        if hasattr(agent, "critic"):
             params = run(agent.network, observation)
             mode = agent.distribution.mode(params, {})
             late = {f"action.{name}": mode[name] for name in agent.smooth.parts}
-            judged = [run(critic, observation | late) for critic in agent.critics.values()]
-            worth = torch.stack([expected(q, params) for q in judged]).mean(0)
+            judged = run(agent.critic, observation | late)
+            members = [{k: x[..., i, :] for k, x in judged.items()} for i in range(2)]
+            worth = torch.stack([expected(q, params) for q in members]).mean(0)
         else:
             out = run(agent.network, observation)
             worth = out["value"].squeeze(-1) if "value" in out else out["action"].amax(-1)

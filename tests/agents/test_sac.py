@@ -17,12 +17,14 @@ from operant.core.errors import UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
+from operant.memory.config import make_replay
 from operant.memory.replay import ExperienceReplay
 from operant.networks.build import NetworkConfig, build_network
 from operant.networks.custom import CustomNetwork
 
 GAMMA, ALPHA = 0.9, 0.5
 ONE: Space = Box(-1, 1, (1,))
+TWO: dict[str, Space] = {"choice": Discrete(2)}
 FIXED = -20.0  # a log standard deviation so small that the action is the mean's tanh
 PLAIN: dict[str, Any] = {"gamma": GAMMA, "alpha": ALPHA, "learning_starts": 0, "batch_size": 4}
 
@@ -74,7 +76,7 @@ def test_the_target_of_one_step_is_the_brute_force_expectation(ended: Any, expec
 
 def test_targets_come_from_the_target_critics() -> None:
     agent = choosing()
-    for critic in agent.critics.values():
+    for critic in members(agent.critic):
         critic.load_state_dict(table(choice=[[1000.0] * 3] * 2).state_dict())
     target = agent.worth(chosen(Column([0, 1], [1.0])))
     assert target.item() == pytest.approx(1 + GAMMA * brute_value(1))
@@ -108,7 +110,7 @@ def test_a_forbidden_choice_is_worth_nothing_and_adds_no_entropy() -> None:
 
 def test_the_actors_loss_is_minus_its_soft_value_by_its_own_critics() -> None:
     agent = choosing()
-    agent.targets["critic0"].load_state_dict(table(choice=[[0.0] * 3] * 2).state_dict())
+    members(agent.target.network)[0].load_state_dict(table(choice=[[0.0] * 3] * 2).state_dict())
     loss, entropy = agent.actor_loss(chosen(Column([0, 1], [1.0])))
     chances = torch.tensor(LOGITS[0]).softmax(-1)
     assert loss.item() == pytest.approx(-brute_value(0))
@@ -118,7 +120,7 @@ def test_the_actors_loss_is_minus_its_soft_value_by_its_own_critics() -> None:
 def test_the_actors_loss_leaves_critics_without_gradient_and_open_to_the_next() -> None:
     agent = choosing()
     agent.actor_loss(chosen(Column([0, 1], [1.0])))[0].backward()
-    parameters = [p for critic in agent.critics.values() for p in critic.parameters()]
+    parameters = [p for critic in members(agent.critic) for p in critic.parameters()]
     assert all(p.grad is None and p.requires_grad for p in parameters)
     assert slopes(agent.network, "choice")[0] != 0
 
@@ -128,8 +130,9 @@ def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
     losses, _ = agent.compute_loss(chosen(Column([0, 1], [1.0], action=[2])))
     (losses["critic0"] + losses["critic1"]).backward()
     assert next(agent.network.parameters()).grad is None
-    for target in agent.targets.values():
-        assert all(p.grad is None and not p.requires_grad for p in target.network.parameters())
+    targets = list(agent.target.network.parameters())
+    assert len(targets) == 2
+    assert all(p.grad is None and not p.requires_grad for p in targets)
 
 
 def test_each_critic_is_pulled_to_the_same_target_at_the_choice_taken() -> None:
@@ -281,9 +284,9 @@ def test_target_critics_move_by_tau_at_each_update() -> None:
     agent = choosing(tau=0.25, lr=Schedule(0.1))
     fill(agent, 1)
     agent.update()
-    for name, before in (("critic0", LOW), ("critic1", HIGH)):
-        online = next(agent.critics[name].parameters())
-        target = next(agent.targets[name].network.parameters())
+    networks = (agent.critic, agent.target.network)
+    for before, *pair in zip((LOW, HIGH), *map(members, networks), strict=True):
+        online, target = (next(member.parameters()) for member in pair)
         torch.testing.assert_close(target, 0.75 * torch.tensor(before) + 0.25 * online)
         assert not torch.equal(online, torch.tensor(before))
 
@@ -292,7 +295,7 @@ def test_an_update_moves_each_critic_towards_the_target() -> None:
     agent = choosing(lr=Schedule(0.1))
     fill(agent, 1)
     agent.update()
-    worth = [next(c.parameters())[0, 0].item() for c in agent.critics.values()]
+    worth = [next(c.parameters())[0, 0].item() for c in members(agent.critic)]
     assert worth == pytest.approx([1.1, 2.1], rel=1e-4)
 
 
@@ -357,7 +360,13 @@ def remembering() -> SAC:
 
 
 def memories(**totals: list[float]) -> dict[str, Tensor]:
-    return {f"{name}.total": torch.tensor(x)[None, :, None] for name, x in totals.items()}
+    names = {"actor": "actor", "critic0": "critic.0", "critic1": "critic.1"}
+    return {f"{names[k]}.total": torch.tensor(x)[None, :, None] for k, x in totals.items()}
+
+
+def members(network: Any) -> Any:
+    """The critics in an ensemble."""
+    return network.members
 
 
 def test_each_network_goes_on_from_a_memory_of_its_own_and_is_fresh_where_told() -> None:
@@ -389,7 +398,7 @@ def test_acting_carries_the_memory_of_actor_and_critics() -> None:
         _, memo = agent.act({"state": torch.tensor([seen])}, state)
         state = memo.hidden_state
     assert {name: x.item() for name, x in state.items()} == dict.fromkeys(
-        ("actor.total", "critic0.total", "critic1.total"), 7.0
+        ("actor.total", "critic.0.total", "critic.1.total"), 7.0
     )
 
 
@@ -404,3 +413,28 @@ def test_critics_of_separate_towers_keep_up_while_acting() -> None:
     agent = SAC.create(make, spaces, SACConfig(), seed=1)
     _, memo = agent.act({"x": torch.ones(1, 2)}, agent.initial_state(1))
     assert all(x.abs().max().item() > 0 for x in memo.hidden_state.values())
+
+
+def renamed(chunk: Experience) -> Experience:
+    return chunk._replace(action={"choice": chunk.action["action"]})
+
+
+def test_each_windows_loss_is_weighed() -> None:
+    agent = sac(table(choice=[[0.0] * 2] * 2), [table(choice=[[0.0] * 2] * 2)] * 2, TWO)
+    columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.5, 0.2)]
+    losses, _ = agent.compute_loss(renamed(record(*columns)), torch.tensor([1.0, 0.25]))
+    assert losses["critic1"].item() == pytest.approx((0.5**2 / 2 + 0.25 * 0.2**2 / 2) / 2)
+
+
+def test_what_was_drawn_is_drawn_again_by_how_wrong_both_critics_were() -> None:
+    config = SACConfig(**PLAIN | {"batch_size": 64}, prioritized=True, priority_alpha=1.0)
+    memory = make_replay(config, Spaces({}, TWO), seed=1)
+    critics: list[Any] = [table(choice=[[worth] * 2] * 2) for worth in (1.0, -1.0)]
+    agent = SAC(table(choice=[[0.0] * 2] * 2), critics, TWO, memory, config, seed=1)
+    columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.0, 4.0)]
+    memory.store(renamed(record(*columns)))
+    agent.learn()
+    weight = memory.sample(64).weight
+    assert weight is not None
+    # Wrong by 1 and 1, and by 3 and 5.
+    assert sorted(set(weight.tolist())) == pytest.approx([0.25**0.4, 1.0], rel=1e-4)

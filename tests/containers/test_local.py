@@ -159,6 +159,19 @@ def test_its_parts_have_the_names_people_know() -> None:
     assert worker.env.num_envs == 3
 
 
+@pytest.mark.parametrize("sampler", ["serial", "parallel", "alternating", "async"])
+def test_its_parts_are_there_under_every_sampler(sampler: str) -> None:
+    worker = worker_of("a2c", lstm=4, sampler=sampler, envs=4).run(4 * 5)
+    try:
+        assert worker.env.num_envs == 4
+        assert worker.env.spaces.observation["observation"].shape == (4,)
+        assert min(worker.reward_buffer) >= 5
+        assert {tuple(x.shape) for x in worker.hidden_state.values()} == {(4, 4)}
+        assert {"acting", "stepping", "storing", "learning"} <= set(worker.drain_seconds())
+    finally:
+        worker.close()
+
+
 def test_what_is_stored_is_what_the_explorer_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = worker_of("dqn")
     chunks = recorded(worker, "explorer", monkeypatch)

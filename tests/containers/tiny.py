@@ -45,15 +45,19 @@ def worker_of(
     """A container for three CartPoles, or Pendulums for SAC, cut short so that episodes end."""
     cls = run_config(agent)
     default = cls().agent
+    sampler, envs = settings.pop("sampler", "serial"), settings.pop("envs", 3)
+    if sampler == "alternating":
+        manager = "subproc"
     return build(
         cls(
             seed=seed,
+            sampler=sampler,
             device="cpu",
             threads=1,
             agent=type(default)(**AGENTS[agent] | settings),
             env=EnvConfig(
                 id="Pendulum-v1" if agent == "sac" else "CartPole-v1",
-                num_envs=3,
+                num_envs=envs,
                 manager=manager,
                 workers=1,
                 time_limit=17,

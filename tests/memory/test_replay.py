@@ -3,67 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import APART, Row, Streams
+from streams import APART, Streams
+from windows import check_window, fill, part, starts
 
 from operant.core import tree
 from operant.core.errors import UsageError
-from operant.core.experience import Experience
 from operant.memory.replay import ExperienceReplay
 from operant.memory.rollout import RolloutCache
 
 MODES = pytest.mark.parametrize("waits", [False, True], ids=["same-step", "next-step"])
-
-
-def fill(replay: ExperienceReplay, streams: Streams, lengths: list[int]) -> ExperienceReplay:
-    """The replay after chunks of these lengths."""
-    whole, at = streams.fill(RolloutCache(sum(lengths))), 0
-    for length in lengths:
-        replay.store(part(whole, at, at + length))
-        at += length
-    return replay
-
-
-def part(chunk: Experience, start: int, stop: int) -> Experience:
-    """Some steps of a chunk, as a chunk."""
-    seen = ("observation", "hidden_state", "first")
-    return Experience(
-        **{k: tree.index(v, slice(start, stop + (k in seen))) for k, v in chunk.items()}
-    )
-
-
-def starts(streams: Streams, replay: ExperienceReplay, length: int) -> list[int]:
-    """First observations of all windows that may be drawn."""
-    kept = replay.capacity - 1
-    return [
-        env.b * APART + k
-        for env in streams.envs
-        for k in range(max(0, len(env.rows) - kept), len(env.rows) - length + 1)
-        if env.rows[k].valid
-    ]
-
-
-def check_window(streams: Streams, window: Any, length: int) -> None:
-    """That a window is a run of consecutive rows of the truth."""
-    ids = window.observation["o"].squeeze(-1).tolist()
-    assert ids == list(range(ids[0], ids[0] + length + 1))
-    env, k = streams.envs[ids[0] // APART], ids[0] % APART
-    assert window.hidden_state["h"].item() == ids[0] or env.rows[k].first
-    assert window.next_observation["o"].squeeze(-1).tolist() == ids[1:]
-    ahead = Row(False, first=env.first)  # what the row at the cursor is before it is decided
-    firsts = [row.first for row in (*env.rows, ahead)[k : k + length + 1]]
-    assert window.first.tolist() == firsts
-    for j, row in enumerate(env.rows[k : k + length]):
-        told = (window.valid[j], window.reward[j], window.terminated[j], window.truncated[j])
-        assert tuple(x.item() for x in told) == row[:4]
-        if row.valid:
-            assert window.action["a"][j].item() == (ids[0] + j) % 5
-            assert window.memo["m"][j].item() == (ids[0] + j) % 3
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,7 +42,7 @@ def test_every_window_is_a_run_of_what_happened(
         with pytest.raises(UsageError, match=f"holds no {length} consecutive steps"):
             replay.sample(4, length)
         return
-    batch = replay.sample(40, length)
+    batch = replay.sample(40, length).experience
     assert {x.item() for x in batch.observation["o"][0]} <= set(possible)
     for i in range(40):
         check_window(streams, batch[:, i], length)
@@ -101,7 +54,7 @@ def test_every_possible_window_is_drawn_equally_often(waits: bool, length: int) 
     streams, draws = Streams(2, waits), 40_000
     replay = fill(ExperienceReplay(40, 1, seed=1), streams, [5] * 9)
     possible = starts(streams, replay, length)
-    drawn = Counter(replay.sample(draws, length).observation["o"][0].flatten().tolist())
+    drawn = Counter(replay.sample(draws, length).experience.observation["o"][0].flatten().tolist())
     assert sorted(drawn) == sorted(possible)
     expected = draws / len(possible)
     deviation = sum((n - expected) ** 2 / expected for n in drawn.values())
@@ -113,42 +66,44 @@ def test_an_environment_whose_steps_take_more_rows_is_not_drawn_more_often() -> 
     streams = Streams(2, waits=False)
     streams.envs[1].chance = 1.0  # each step takes two rows here
     replay = fill(ExperienceReplay(400, 1, seed=1), streams, [5] * 9)
-    columns = replay.sample(20_000).observation["o"][0] // APART
+    columns = replay.sample(20_000).experience.observation["o"][0] // APART
     assert columns.double().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_last_size_steps_are_held_and_older_ones_are_gone() -> None:
     streams = Streams(2, waits=False, chance=0.0)
     replay = fill(ExperienceReplay(10, 1, seed=0), streams, [2] * 10)
-    drawn = set(replay.sample(500).observation["o"][0].flatten().tolist())
+    drawn = set(replay.sample(500).experience.observation["o"][0].flatten().tolist())
     assert drawn == {b * APART + k for b in range(2) for k in range(15, 20)}
 
 
 def test_a_window_may_reach_the_newest_step_but_not_the_row_after_it() -> None:
     streams = Streams(1, waits=False, chance=0.0)
     replay = fill(ExperienceReplay(100, 1, seed=0), streams, [6])
-    batch = replay.sample(300, length=4)
+    batch = replay.sample(300, length=4).experience
     assert set(batch.observation["o"][0].flatten().tolist()) == {0, 1, 2}
     assert batch.observation["o"][-1].max().item() == 6
 
 
 def test_a_window_crosses_an_episode_by_one_row_that_is_not_valid() -> None:
     streams = Streams(1, waits=False, chance=1.0)
-    batch = fill(ExperienceReplay(50, 1, seed=0), streams, [4]).sample(100, length=3)
+    batch = fill(ExperienceReplay(50, 1, seed=0), streams, [4]).sample(100, length=3).experience
     assert batch.valid[:, 0].tolist() == [True, False, True]
     assert batch.first.squeeze(-1)[:, 0].tolist() == [True, False, True, False]
     assert batch.ended[:, 0].tolist() == [True, False, True]
 
 
 def test_a_sample_has_the_hidden_state_of_its_first_row_only() -> None:
-    batch = fill(ExperienceReplay(50, 1, seed=0), Streams(2, True), [9]).sample(5, length=3)
+    batch = (
+        fill(ExperienceReplay(50, 1, seed=0), Streams(2, True), [9]).sample(5, length=3).experience
+    )
     assert batch.hidden_state["h"].shape == (1, 5, 1)
     assert batch.observation["o"].shape == (4, 5, 1)
     assert batch.reward.shape == (3, 5)
 
 
 def test_values_keep_their_types() -> None:
-    batch = fill(ExperienceReplay(50, 1, seed=0), Streams(2, True), [9]).sample(5)
+    batch = fill(ExperienceReplay(50, 1, seed=0), Streams(2, True), [9]).sample(5).experience
     kinds = {path: str(x.dtype).removeprefix("torch.") for path, x in tree.leaves(batch)}
     assert kinds["observation.o"] == "int64"
     assert kinds["hidden_state.h"] == "float64"
@@ -158,7 +113,7 @@ def test_values_keep_their_types() -> None:
 def test_a_sample_is_a_copy() -> None:
     streams = Streams(1, waits=False, chance=0.0)
     replay = fill(ExperienceReplay(7, 1, seed=0), streams, [3])
-    batch = replay.sample(20)
+    batch = replay.sample(20).experience
     before = batch.observation["o"].clone()
     fill(replay, streams, [3, 3])
     assert batch.observation["o"].equal(before)
@@ -177,7 +132,9 @@ def test_a_restored_replay_gives_the_same_samples_from_then_on(waits: bool, befo
     for replay in (original, other):
         replay.store(part(whole, 0, 4))
     for (path, x), (_, y) in zip(
-        tree.leaves(original.sample(50, 3)), tree.leaves(other.sample(50, 3)), strict=True
+        tree.leaves(original.sample(50, 3).experience),
+        tree.leaves(other.sample(50, 3).experience),
+        strict=True,
     ):
         assert x.equal(y), path
 
@@ -190,7 +147,9 @@ def test_the_state_holds_only_rows_that_were_written() -> None:
 def test_the_state_of_an_empty_replay_restores_its_generator() -> None:
     one, two = ExperienceReplay(50, 1, seed=1), ExperienceReplay(50, 1, seed=2)
     two.load_state_dict(one.state_dict())
-    samples = [fill(r, Streams(1, True), [9]).sample(20).reward.tolist() for r in (one, two)]
+    samples = [
+        fill(r, Streams(1, True), [9]).sample(20).experience.reward.tolist() for r in (one, two)
+    ]
     assert samples[0] == samples[1]
 
 
@@ -216,7 +175,7 @@ def test_how_the_steps_were_cut_into_chunks_leaves_no_trace() -> None:
     drawn = []
     for lengths in ([24], [1] * 24, [5, 2, 7, 10]):
         replay = fill(ExperienceReplay(150, 1, seed=3), Streams(2, False, chance=0.2), lengths)
-        drawn.append(replay.sample(100, 2).observation["o"].tolist())
+        drawn.append(replay.sample(100, 2).experience.observation["o"].tolist())
     assert drawn[0] == drawn[1] == drawn[2]
 
 
@@ -234,19 +193,19 @@ def test_stored_counts_valid_steps_and_decides_when_it_is_ready(waits: bool) -> 
 
 
 def test_a_replay_too_small_for_its_chunks_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"replay size = 20: too small .* at least 22"):
+    with pytest.raises(UsageError, match=r"replay_size = 20: too small .* at least 22"):
         fill(ExperienceReplay(20, 1, seed=0), Streams(2, False), [5])
     assert fill(ExperienceReplay(22, 1, seed=0), Streams(2, False), [5]).capacity == 12
 
 
 def test_a_later_chunk_that_is_too_long_is_refused_too() -> None:
     replay = fill(ExperienceReplay(6, 1, seed=0), Streams(2, False), [1])
-    with pytest.raises(UsageError, match="replay size = 6: too small for chunks of 9 steps"):
+    with pytest.raises(UsageError, match="replay_size = 6: too small for chunks of 9 steps"):
         fill(replay, Streams(2, False), [9])
 
 
 def test_a_window_longer_than_anything_held_is_refused() -> None:
     replay = fill(ExperienceReplay(50, 1, seed=0), Streams(1, False, chance=0.0), [3])
-    assert replay.sample(2, length=3).reward.shape == (3, 2)
+    assert replay.sample(2, length=3).experience.reward.shape == (3, 2)
     with pytest.raises(UsageError, match="holds no 4 consecutive steps"):
         replay.sample(2, length=4)

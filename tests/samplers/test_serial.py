@@ -13,7 +13,8 @@ from script import ENVS, MODES, SEED, Script, by_hand, manager_of
 from operant.core import tree
 from operant.core.errors import EnvironmentFault
 from operant.core.experience import EnvStep, Experience, TrajInfo
-from operant.samplers.serial import SerialSampler, check_finite
+from operant.samplers.collector import check_finite
+from operant.samplers.serial import SerialSampler
 
 EVERY = pytest.mark.parametrize("mode", MODES)
 

@@ -11,7 +11,6 @@ import signal
 import sys
 
 import torch
-import torch._dynamo  # what the first optimizer of a process imports
 from running import at_call
 
 from operant.cli import main

@@ -27,14 +27,20 @@ COMMON = (
 OFTEN = f"{COMMON} --checkpoint.seconds 0.02"
 PPO = "train ppo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2"
 REPLAY = "--agent.learning-starts 60 --agent.batch-size 8"
+DQN = f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400"
 AGENTS = {
     "a2c": "train a2c --env.num-envs 2 --steps 400",
     "ppo": f"{PPO} --steps 400",
-    "dqn": f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400",
+    "dqn": DQN,
     "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
     "--steps 160",
     "ppo with memory": f"{PPO} --network.lstm 4 --steps 300",
     "ppo over processes": f"{PPO} --env.manager subproc --env.workers 2 --steps 300",
+    "ppo in parallel": f"{PPO} --sampler parallel --env.workers 2 --network.lstm 4 --steps 300",
+    "dqn in parallel": f"{DQN} --sampler parallel --env.workers 2 --decorrelate 9",
+    "ppo alternating": f"{PPO} --sampler alternating --no-mid-batch-reset --steps 300",
+    "ppo async": f"{PPO} --sampler async --steps 300",
+    "dqn async": f"{DQN} --sampler async --env.manager simple",
 }
 
 

@@ -1,0 +1,1 @@
+"""Operant's agents under the names and calls of the systems it descends from."""

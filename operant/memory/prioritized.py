@@ -1,0 +1,109 @@
+"""Prioritized replay: what surprised is drawn more often, and weighs less (arXiv:1511.05952)."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from operant.core.errors import TrainingFault
+from operant.core.experience import Experience
+from operant.core.schedule import Schedule
+from operant.core.state import restore, state_of
+from operant.core.tree import Array
+from operant.memory.replay import ExperienceReplay, no_start
+from operant.memory.ring import Ring
+from operant.memory.sumtree import SumTree
+
+LEAST = 1e-6  # added to every error, so that nothing is never drawn again
+
+
+class PrioritizedReplay(ExperienceReplay):
+    """Draws windows by the priority of their first step, `(error + LEAST) ** alpha`.
+
+    What is new has the highest priority so far. Only starts of whole windows weigh anything in
+    the tree, so nothing else can be drawn. `beta` is a schedule over the steps stored.
+    """
+
+    def __init__(
+        self, size: int, min_size: int, seed: int, alpha: float, beta: Schedule, **options: Any
+    ) -> None:
+        super().__init__(size, min_size, seed, **options)
+        self.alpha, self.beta = alpha, beta
+        self.highest = 1.0  # priority so far
+        self.length = 1  # of the windows whose starts are in the tree
+        self.tree = SumTree(0)
+        self._drawn: Array | None = None  # places of the last sample, if nothing was stored since
+
+    def store(self, chunk: Experience) -> None:
+        """Append a chunk with one vectorised write, and its priorities with another."""
+        written, held = (x if len(x) else 0 for x in (self.written, self.count))
+        super().store(chunk)
+        self._drawn = None
+        advance = self.written - written
+        self._weigh(np.zeros_like(advance), self.length + advance)
+        last = np.minimum(held + advance, self.capacity - 1)
+        if (last > self.count).any():  # not overwritten, and yet gone: their frames are
+            rows, columns, _ = self._behind(self.count + 1, last + 1)
+            self.tree.set(rows * len(self.count) + columns, 0.0)
+
+    def _allocate(self, example: dict[str, Any], envs: int) -> Ring:
+        ring = super()._allocate(example, envs)
+        self.tree = SumTree(self.capacity * envs)
+        return ring
+
+    def _behind(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        """The rows from `low` to before `high` steps behind the cursor, by environment:
+        rows, environments and steps."""
+        ages = np.arange(low.min(), min(self.capacity, high.max()))[:, None]
+        at, columns = ((ages >= low) & (ages < high)).nonzero()
+        behind = at + low.min()
+        return (self.cursor[columns] - behind) % self.capacity, columns, behind
+
+    def _weigh(self, low: Array, high: Array) -> None:
+        """Give these rows the highest priority if whole windows begin there, else none."""
+        rows, columns, behind = self._behind(low, high)
+        starts = (behind >= self.length) & (behind <= self.count[columns])
+        starts &= self.fields["valid"][rows, columns]
+        self.tree.set(rows * len(self.count) + columns, self.highest * starts)
+
+    def _draw(self, batch_size: int, length: int) -> tuple[Array, Tensor | None]:
+        if length != self.length:
+            both = sorted((length, self.length))
+            self.length = length
+            low, high = (np.full_like(self.count, x) for x in both)
+            self._weigh(low, high)
+        places, priority = self.tree.draw(self.random.random(batch_size))
+        lowest = np.minimum.reduce(priority)
+        if not lowest:
+            raise no_start(length, self.size)
+        # (N P)^-beta over its maximum, in which N and the sum of priorities cancel.
+        weight = (priority / lowest) ** np.float32(-self.beta(self.stored))
+        self._drawn = places
+        return places, torch.from_numpy(weight)
+
+    def prioritize(self, place: Array | Tensor, error: Tensor) -> None:
+        """Draw what came from `place` by how wrong the agent was about it, `error` `[batch]`."""
+        places = np.asarray(place)
+        size = np.abs(error.detach().cpu().numpy())
+        priority = (size + np.float32(LEAST)) ** np.float32(self.alpha)
+        highest = float(np.maximum.reduce(priority))
+        if not isfinite(highest):  # a NaN is its own maximum
+            raise TrainingFault(f"the error of a sample is {highest}; a smaller lr helps")
+        if places is not self._drawn:
+            held = self.tree.weights.take(places) > 0  # else overwritten since they were drawn
+            places, priority = places[held], priority[held]
+        self.tree.set(places, priority)
+        self.highest = max(self.highest, highest)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything held, and all priorities."""
+        return super().state_dict() | state_of(self, "highest", "length", "tree")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        super().load_state_dict(state)
+        restore(self, state, "highest", "length", "tree")

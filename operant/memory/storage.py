@@ -1,0 +1,95 @@
+"""Where the arrays of a replay lie, and how they are saved: in memory or on disk, compressed."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from math import prod
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+
+from operant.core.errors import UsageError
+from operant.core.tree import Array
+
+BLOCK = 1 << 22  # bytes compressed at a time
+LEVEL = 1  # zlib's fastest: frames shrink about as well as with the slower ones
+IMAGE = 4  # dimensions of images: rows, environments, height, width
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Array]
+
+
+def allocator(directory: str) -> Allocate:
+    """What makes arrays of zeros: in memory, or, with a directory, in files there."""
+    return Disk(directory) if directory else np.zeros
+
+
+class Disk:
+    """Arrays of zeros in files of `directory` that have no name, so none outlives the process."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.promised = 0  # bytes of arrays made, which the disk does not yet count as used
+        free_space(directory)
+
+    def __call__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        size = prod(shape) * dtype.itemsize
+        free = free_space(self.directory) - self.promised
+        if size > free:
+            raise UsageError(
+                f"replay_dir = {self.directory!r}: has {free / 2**30:.1f} GiB free and the replay "
+                f"needs {size / 2**30:.1f} GiB more; lower replay_size or name another directory"
+            )
+        self.promised += size
+        with TemporaryFile(dir=self.directory) as file:
+            return np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+
+
+def free_space(directory: str) -> int:
+    """Bytes that may be written to a directory; an error if it cannot be written."""
+    try:
+        with TemporaryFile(dir=directory):
+            found = os.statvfs(directory)
+    except OSError as error:
+        raise UsageError(
+            f"replay_dir = {directory!r}: {error.strerror or error}; expected a directory that "
+            f"exists and can be written"
+        ) from None
+    return found.f_bavail * found.f_frsize
+
+
+def pack(array: Array) -> dict[str, Any]:
+    """An array that lies in one piece, compressed block by block."""
+    raw = array.reshape(-1).view(np.uint8)
+    pieces = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
+    # A bytearray: arrays over bytes cannot be written, and would be copied to be saved.
+    blocks = [np.frombuffer(bytearray(zlib.compress(x.data, LEVEL)), np.uint8) for x in pieces]
+    return {"shape": list(array.shape), "dtype": array.dtype.str, "blocks": blocks}
+
+
+def unpack(packed: dict[str, Any], target: Array) -> None:
+    """Fill the first rows of `target` with what `pack` was given."""
+    shape, dtype = tuple(packed["shape"]), np.dtype(packed["dtype"])
+    if dtype != target.dtype or shape[1:] != target.shape[1:] or shape[0] > len(target):
+        raise ValueError(f"saved rows are {dtype} {shape}, not {target.dtype} {target.shape}")
+    raw = target[: shape[0]].reshape(-1).view(np.uint8)
+    at = 0
+    for block in packed["blocks"]:
+        piece = np.frombuffer(zlib.decompress(block), np.uint8)
+        raw[at : at + len(piece)] = piece
+        at += len(piece)
+
+
+def saved(array: Array, compress: bool) -> Any:
+    """Rows as they go into a state: images that lie in one piece compressed, the rest as it is."""
+    image = array.dtype == np.uint8 and array.ndim >= IMAGE and array.flags.c_contiguous
+    return pack(array) if compress and image else array
+
+
+def load(target: Array, state: Any) -> None:
+    """Put back what `saved` gave."""
+    if isinstance(state, dict):
+        unpack(state, target)
+    else:
+        target[: len(state)] = state
