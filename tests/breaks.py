@@ -170,7 +170,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("entropy punished", "worth + self.log_alpha", "worth - self.log_alpha"),
             ("entropy dropped", ".detach().exp() * entropy", ".detach().exp() * 0"),
             ("log of alpha for alpha", "self.log_alpha.detach().exp()", "self.log_alpha.detach()"),
-            ("alpha the wrong way", "self.log_alpha * (", "-self.log_alpha * ("),
+            ("alpha the wrong way", "follow([slope]", "follow([-slope]"),
             ("actor descends its critics", "return -policy.masked", "return policy.masked"),
             ("density for entropy", "append(-log_prob)", "append(log_prob)"),
             (
@@ -180,7 +180,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ),
             ("the actor's gradient into critics", "self.critic_optimizer.freeze()  #", "#"),
             ("critics left frozen", "self.critic_optimizer.freeze(False)", "pass"),
-            ("continuous part dropped", 'stack([q["value"].squeeze(-1), *parts]', "stack(parts"),
+            ("continuous part dropped", '[q["value"].squeeze(-1), *parts]', "parts"),
             (
                 "masks forgotten in expectations",
                 "self.choices[k], masks.get(k))",
@@ -192,7 +192,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "masked_mean(x, valid)",
                 "masked_mean(x, None)",
             ),
-            ("importance weights dropped", "(1.0 if weight is None else weight)", "1.0"),
+            ("importance weights dropped", "weight.unsqueeze(-1) * each", "each"),
             ("tau dropped", "target.follow(self.config.tau)", "target.follow(1.0)"),
         ],
         ENSEMBLE: [

@@ -13,7 +13,15 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
-from operant.agents.optimize import Optimizer, Target, averaged, surprise, total, updates_due
+from operant.agents.optimize import (
+    Optimizer,
+    Target,
+    averaged,
+    counted,
+    surprise,
+    total,
+    updates_due,
+)
 from operant.agents.sequence import unroll
 from operant.core import tree
 from operant.core.config import Count, Fraction, NotNegative, check
@@ -160,17 +168,18 @@ class DQN:
         batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
         self.network.observe(tree.index(batch.observation, 0), batch.valid[0])
         error, chosen = self.errors(batch)
-        losses, metrics = self.weigh(error, chosen, batch.valid[: self.window], weight)
+        valid = counted(batch, self.window)
+        losses, metrics = self.weigh(error, chosen, valid, weight)
         norm = self.optimizer.step(total(losses), self.acted)
         if weight is not None:
-            self.memory.prioritize(drawn.place, surprise(error.abs(), batch.valid[: self.window]))
+            self.memory.prioritize(drawn.place, surprise(error.abs(), valid))
         return {**metrics, "grad_norm": norm}
 
     def compute_loss(
         self, batch: Experience, weight: Tensor | None = None
     ) -> tuple[Tensors, Tensors]:
         """The loss by name of the window's first steps, and metrics; `weight` `[B]` of each."""
-        return self.weigh(*self.errors(batch), batch.valid[: self.window], weight)
+        return self.weigh(*self.errors(batch), counted(batch, self.window), weight)
 
     def errors(self, batch: Experience) -> tuple[Tensor, Tensor]:
         """How far the worth of the actions taken is from its target, and that worth, `[T, B]`."""
@@ -180,7 +189,7 @@ class DQN:
         return chosen - self.targets(batch)[:length], chosen
 
     def weigh(
-        self, error: Tensor, chosen: Tensor, valid: Tensor, weight: Tensor | None
+        self, error: Tensor, chosen: Tensor, valid: Tensor | None, weight: Tensor | None
     ) -> tuple[Tensors, Tensors]:
         """The loss by name and metrics."""
         each = value.huber(error) if weight is None else weight * value.huber(error)

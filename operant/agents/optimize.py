@@ -19,6 +19,7 @@ from operant.core.state import restore, state_of
 class Optimizer:
     """Adam (arXiv:1412.6980) with a learning-rate schedule and a bound on the gradient's norm.
 
+    A bound of zero is none, and of None none either, nor is the norm then measured.
     `torch.optim.Adam(fused=True)` gives the same bits. It costs a small network as much again as
     the arithmetic, and its import takes seconds.
     """
@@ -29,7 +30,7 @@ class Optimizer:
         self,
         parameters: Iterable[nn.Parameter],
         lr: Schedule,
-        max_grad_norm: float = 0.0,
+        max_grad_norm: float | None = 0.0,
         eps: float = 1e-8,
     ) -> None:
         self.parameters = list(parameters)
@@ -41,34 +42,36 @@ class Optimizer:
 
     def step(self, loss: Tensor, steps: int) -> Tensor:
         """Follow the gradient of `loss` at the rate due after `steps`; the gradient's norm."""
-        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        columns: Any = (self.parameters, found, self.means, self.squares, self.ages)
-        if any(gradient is None for gradient in found):  # what the loss does not touch stays
+        return self.follow(torch.autograd.grad(loss, self.parameters, allow_unused=True), steps)
+
+    @torch.no_grad()
+    def follow(self, gradients: Sequence[Tensor | None], steps: int) -> Tensor:
+        """Follow these gradients, one a parameter; their norm, zero if it is not measured."""
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient  # for whoever looks
+        columns: Any = (self.parameters, gradients, self.means, self.squares, self.ages)
+        if any(gradient is None for gradient in gradients):  # what the loss does not touch stays
             rows = zip(*columns, strict=True)
             columns = zip(*(row for row in rows if row[1] is not None), strict=True)
-        parameters, gradients, means, squares, ages = columns
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        with torch.no_grad():
-            if self.max_grad_norm:
-                torch._foreach_mul_(gradients, (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
-            torch._foreach_add_(ages, 1)
-            torch._fused_adam_(
-                parameters,
-                gradients,
-                means,
-                squares,
-                [],
-                ages,
-                lr=self.lr(steps),
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                weight_decay=0.0,
-                eps=self.eps,
-                amsgrad=False,
-                maximize=False,
-            )
-        for parameter, gradient in zip(self.parameters, found, strict=True):
-            parameter.grad = gradient  # for whoever looks
+        parameters, found, means, squares, ages = columns
+        most = self.max_grad_norm
+        norm = torch.zeros(()) if most is None else bound(found, most)
+        torch._foreach_add_(ages, 1)
+        torch._fused_adam_(
+            parameters,
+            found,
+            means,
+            squares,
+            [],
+            ages,
+            lr=self.lr(steps),
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
         self.count += 1
         return norm
 
@@ -87,6 +90,14 @@ class Optimizer:
 
 
 STATE = ("means", "squares", "ages", "count")
+
+
+def bound(gradients: Sequence[Tensor], most: float) -> Tensor:
+    """Shorten gradients to the norm `most`, if they are longer and it is not zero; their norm."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients))))
+    if most:
+        torch._foreach_mul_(list(gradients), (most / (norm + 1e-6)).clamp(max=1.0))
+    return norm
 
 
 class Target:
@@ -134,6 +145,11 @@ def updates_due(stored: int, config: Any, done: int) -> int:
 
 
 @torch.no_grad()
-def surprise(error: Tensor, valid: Tensor) -> Tensor:
+def surprise(error: Tensor, valid: Tensor | None) -> Tensor:
     """How wrong each window was: its mean `error` `[B]`, none negative, over what counts."""
-    return (error * valid).sum(0) / valid.sum(0)
+    return error.mean(0) if valid is None else (error * valid).sum(0) / valid.sum(0)
+
+
+def counted(batch: Any, window: int) -> Tensor | None:
+    """Which of a window's first steps count; None: all, as a memory's windows begin with one."""
+    return None if window == 1 else batch.valid[:window]

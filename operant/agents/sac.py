@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Self
 
 import torch
@@ -18,7 +18,15 @@ from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
 from operant.agents.actor import Actor
-from operant.agents.optimize import Optimizer, Target, averaged, surprise, total, updates_due
+from operant.agents.optimize import (
+    Optimizer,
+    Target,
+    averaged,
+    counted,
+    surprise,
+    total,
+    updates_due,
+)
 from operant.agents.sequence import substate, unroll
 from operant.core import tree
 from operant.core.config import Count, CountOrZero, Fraction, Positive
@@ -117,9 +125,9 @@ class SAC:
         self.device = next(actor.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.log_alpha = nn.Parameter(torch.tensor(math.log(config.alpha), device=self.device))
-        self.actor_optimizer = Optimizer(actor.parameters(), config.lr)
-        self.critic_optimizer = Optimizer(self.critic.parameters(), config.lr)
-        self.alpha_optimizer = Optimizer([self.log_alpha], config.lr)
+        self.actor_optimizer = Optimizer(actor.parameters(), config.lr, None)
+        self.critic_optimizer = Optimizer(self.critic.parameters(), config.lr, None)
+        self.alpha_optimizer = Optimizer([self.log_alpha], config.lr, None)
         self.target_entropy = entropy_target(action_space, config)
         self.window = config.sequence if actor.recurrent else 1
         self.length = self.window + config.n_step - 1
@@ -190,18 +198,18 @@ class SAC:
         batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
         for network in (self.network, self.critic):
             network.observe(tree.index(batch.observation, 0), batch.valid[0])
-        errors, valid = self.errors(batch), batch.valid[: self.window]
+        errors, valid = self.errors(batch), counted(batch, self.window)
         losses, critic_metrics = self.weigh(errors, valid, weight)
         self.critic_optimizer.step(total(losses), self.acted)
         if weight is not None:
-            self.memory.prioritize(drawn.place, surprise(torch.stack(errors).abs().mean(0), valid))
+            self.memory.prioritize(drawn.place, surprise(errors.abs().mean(-1), valid))
         loss, entropy = self.actor_loss(batch)
         self.actor_optimizer.step(loss, self.acted)
         metrics = {**critic_metrics, "actor_loss": loss, "entropy": entropy}
         if self.config.learn_alpha:
-            alpha_loss = self.log_alpha * (entropy - self.target_entropy)
-            self.alpha_optimizer.step(alpha_loss, self.acted)
-            metrics["ent_coef_loss"] = alpha_loss
+            slope = entropy - self.target_entropy  # of a loss that is log alpha times this
+            metrics["ent_coef_loss"] = self.log_alpha.detach() * slope
+            self.alpha_optimizer.follow([slope], self.acted)
         self.target.follow(self.config.tau)
         return {**metrics, "ent_coef": self.log_alpha.exp()}
 
@@ -212,23 +220,25 @@ class SAC:
 
         `weight` `[B]` is that of each window.
         """
-        return self.weigh(self.errors(batch), batch.valid[: self.window], weight)
+        return self.weigh(self.errors(batch), counted(batch, self.window), weight)
 
-    def errors(self, batch: Experience) -> list[Tensor]:
-        """How far each critic's worth of the actions taken is from the target, `[T, B]`."""
-        rows = (0, self.window)
+    def errors(self, batch: Experience) -> Tensor:
+        """How far each critic's worth of the actions taken is from the target, `[T, B, 2]`."""
+        rows, count = (0, self.window), self.critic.count
         target = self.worth(batch)[: self.window]
         taken = tree.index(batch.action, slice(*rows))
-        judged = self.judge(self.critic, batch, taken, rows)
-        members = [tree.index(judged, (..., i, slice(None))) for i in range(self.critic.count)]
-        return [self.summed(q, partial(self.chosen, q, taken)) - target for q in members]
+        q = self.judge(self.critic, batch, taken, rows)
+        each = {k: torch.stack([taken[k]] * count, 2) for k in self.choices}
+        return self.summed(q, partial(self.chosen, q, each)) - target.unsqueeze(-1)
 
     def weigh(
-        self, errors: list[Tensor], valid: Tensor, weight: Tensor | None
+        self, errors: Tensor, valid: Tensor | None, weight: Tensor | None
     ) -> tuple[Tensors, Tensors]:
         """The critics' losses by name, and metrics."""
-        each = [value.squared(error) * (1.0 if weight is None else weight) for error in errors]
-        losses = {f"critic{i}": policy.masked_mean(x, valid) for i, x in enumerate(each)}
+        each = value.squared(errors)
+        each = each if weight is None else weight.unsqueeze(-1) * each
+        members = enumerate(each.unbind(-1))
+        losses = {f"critic{i}": policy.masked_mean(x, valid) for i, x in members}
         return losses, {"critic_loss": total(losses)}
 
     @torch.no_grad()
@@ -243,7 +253,7 @@ class SAC:
         self.critic_optimizer.freeze()  # the gradient passes through them, not into them
         worth, entropy = self.soft_value(self.critic, batch, (0, self.window))
         self.critic_optimizer.freeze(False)
-        valid = batch.valid[: self.window]
+        valid = counted(batch, self.window)
         return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid).detach()
 
     def soft_value(
@@ -267,7 +277,7 @@ class SAC:
         if self.smooth.parts:
             action, log_prob = self.smooth.sample_with_log_prob(params, self.generator)
             entropy.append(-log_prob)
-        return action, torch.stack(entropy).sum(0)
+        return action, reduce(torch.add, entropy)
 
     def judge(
         self, critic: Network, batch: Experience, action: Tensors, rows: tuple[int, int]
@@ -283,7 +293,7 @@ class SAC:
     def summed(self, q: Tensors, of_part: Callable[[str], Tensor]) -> Tensor:
         """The whole action's worth `[...]`: of its continuous parts, and of each discrete one."""
         parts = [of_part(name) for name in self.choices]
-        return torch.stack([q["value"].squeeze(-1), *parts] if "value" in q else parts).sum(0)
+        return reduce(torch.add, [q["value"].squeeze(-1), *parts] if "value" in q else parts)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimizers, temperature, random generator, replay and counts."""

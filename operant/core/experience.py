@@ -56,6 +56,8 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
     def cut(self) -> Tensor:
         """Where no later reward belongs to the same story: the episode ended, or its next step
         was lost with the process that took it."""
+        if len(self.valid) == 1:
+            return self.ended
         lost = torch.zeros_like(self.valid)
         lost[:-1] = ~self.valid[1:]
         return self.ended | lost

@@ -69,7 +69,7 @@ def tensors(tree: Tree) -> Tree:
 
 def to(tree: Tree, device: torch.device) -> Tree:
     """Every tensor on `device`; no copy where it is there already."""
-    return map(lambda x: x.to(device, non_blocking=True), tree)
+    return map(lambda x: x if x.device == device else x.to(device, non_blocking=True), tree)
 
 
 def nbytes(tree: Tree) -> int:

@@ -40,8 +40,10 @@ def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, 
     The walk stops early where `ended` is true and at the last row, and takes the value there; a
     zero discount makes that value count for nothing.
     """
-    stop = _stops(ended)[:-1]
     target = reward + discount * next_value
+    if n == 1 or len(reward) == 1:
+        return target
+    stop = _stops(ended)[:-1]
     for _ in range(min(n, len(reward)) - 1):
         ahead = torch.where(stop, next_value[:-1], target[1:])
         target = torch.cat((reward[:-1] + discount[:-1] * ahead, target[-1:]))
