@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
 from operant.agents.sequence import substate
 from operant.core import tree
-from operant.core.experience import Decision, Memo, Tensors
+from operant.core.experience import Arrays, Decision, Memo, Tensors
 from operant.core.hidden_state import HiddenState
 from operant.core.protocols import Network, Rows
 from operant.core.state import restore, state_of
+from operant.networks.few import FewRows, few_rows
 from operant.ops.distribution import masks_of
 
 ROWS = 4  # products round a row alike whatever is beside it if there are a multiple of so many
@@ -27,6 +28,17 @@ class Choice(Protocol):
     ) -> Tensors: ...
     def exploit(self, out: Tensors, masks: Tensors) -> Tensors: ...
     def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors: ...
+
+
+@runtime_checkable
+class FewChoice(Protocol):
+    """A choice that can also be made in NumPy, where no action is masked."""
+
+    drawable: bool
+
+    def explore_few(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int]
+    ) -> tuple[Arrays, Arrays]: ...
 
 
 class Actor:
@@ -53,6 +65,7 @@ class Actor:
         # its memory falls behind.
         self.wanted = None if (network.joint or network.recurrent) and follow is None else names
         self.generator = torch.Generator(self.device).manual_seed(seed)
+        self._few = self._find_few()
         self.acted = 0  # steps of the whole batch, while exploring
         self.rows: Rows | None = None
 
@@ -61,6 +74,8 @@ class Actor:
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """Actions `[B, ...]` by name, and what acting leaves behind."""
+        if explore and self._few is not None and not masks_of(observation, self.names):
+            return self._act_few(observation)
         observation = tree.to(observation, self.device)
         state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
         out, carried = self._forward(observation, state)
@@ -72,6 +87,22 @@ class Actor:
         if self.follow is not None:
             carried.update(self.follow(observation, state, action))
         return tree.map(Tensor.cpu, action), Memo(memo, carried)
+
+    def _find_few(self) -> FewRows | None:
+        """The network in NumPy, if it and the choice of actions allow that."""
+        plain = self.follow is None and isinstance(self.choice, FewChoice) and self.choice.drawable
+        return few_rows(self.network, self.wanted) if plain else None
+
+    def _act_few(self, observation: Tensors) -> Decision:
+        assert self._few is not None
+        assert isinstance(self.choice, FewChoice)
+        out = self._few(observation)
+        count = len(next(iter(out.values())))
+        rows = self.rows or (0, count, count)
+        action, memo = self.choice.explore_few(out, self.generator, rows)
+        self.acted += rows[2]
+        tensors = {name: torch.from_numpy(x) for name, x in action.items()}
+        return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())
 
     def _forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         state = substate(state, self.prefix)
@@ -105,13 +136,15 @@ class Actor:
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: a generator cannot be sent, its state can."""
-        return {**self.__dict__, "generator": self.generator.get_state(), "device": "cpu"}
+        state = self.generator.get_state()
+        return {**self.__dict__, "generator": state, "device": "cpu", "_few": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.device = next(self.network.parameters()).device
         self.generator = torch.Generator(self.device)
         self.generator.set_state(state["generator"])
+        self._few = self._find_few()
 
 
 def _among(x: Tensor, rows: Rows | None) -> Tensor:

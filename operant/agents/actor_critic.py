@@ -21,7 +21,7 @@ from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, Spaces
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
-from operant.ops import policy, returns, value
+from operant.ops import few, policy, returns, value
 from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
 
 
@@ -49,6 +49,7 @@ class PolicyChoice:
     """Samples from the policy, or takes its likeliest action."""
 
     distribution: ActionDistribution
+    drawable: bool  # in NumPy
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
         """Draw from the policy."""
@@ -62,6 +63,14 @@ class PolicyChoice:
         """How likely the action was, which learning compares with, and the value if it is there."""
         memo = {"log_prob": self.distribution.log_prob(out, action, masks)}
         return memo | ({"value": out["value"].squeeze(-1)} if "value" in out else {})
+
+    def explore_few(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int]
+    ) -> tuple[Arrays, Arrays]:
+        """`explore` and `memo` for a few rows."""
+        action, log_prob = few.sample(self.distribution, out, generator, rows)
+        value = {"value": out["value"][:, 0]} if "value" in out else {}
+        return action, {"log_prob": log_prob, **value}
 
 
 class ActorCritic:
@@ -81,7 +90,8 @@ class ActorCritic:
         self.device = next(network.parameters()).device
         self.distribution = distribution_for(action_space)
         self.names = tuple(action_space)
-        self.actor = Actor(network, PolicyChoice(self.distribution), self.names, seed)
+        choice = PolicyChoice(self.distribution, few.drawable(self.distribution))
+        self.actor = Actor(network, choice, self.names, seed)
         self.generator = torch.Generator(self.device).manual_seed(seed)  # for learning
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from

@@ -26,7 +26,7 @@ def ensemble(networks: Sequence[Network]) -> Ensemble | Stacked:
 
     Such ones give their weights away: what is learned is the whole's, not theirs.
     """
-    plain = [n for n in networks if isinstance(n, ModularNetwork) and _stackable(n)]
+    plain = [n for n in networks if isinstance(n, ModularNetwork) and is_plain(n)]
     if plain and len(plain) == len(networks) and len({_sizes(n) for n in plain}) == 1:
         return Stacked(plain)
     return Ensemble(networks)
@@ -93,7 +93,7 @@ class Stacked(nn.Module):
         joined = (sum(source.output_shape(1)[0] for source in sources.values()),)
         late: dict[str, Shape] = {name: (size,) for name, size in first.late.items()}
         self.reader = ModularNetwork(sources, identity(joined), {}, None, first.normalizer, late)
-        stems = [_stem(network) for network in networks]
+        stems = [stem_of(network) for network in networks]
         self.activation = stems[0].activation
         self.layers = nn.ModuleList(
             [StackedLinear(layers) for layers in zip(*(s.layers for s in stems), strict=True)]
@@ -149,21 +149,21 @@ class StackedLinear(nn.Module):
         return torch.baddbmm(self.bias, x, self.weight)
 
 
-def _stackable(network: ModularNetwork) -> bool:
+def is_plain(network: ModularNetwork) -> bool:
     """Whether all that a network learns is a chain of fully connected layers."""
     if set(network.heads) - {"1"} or network.recurrent or network.bf16:
         return False
     learned = [part for part in network.parts.values() if not part.idle]
-    return len(learned) == 1 and type(learned[0]) is MLP and learned[0] is _stem(network)
+    return len(learned) == 1 and type(learned[0]) is MLP and learned[0] is stem_of(network)
 
 
-def _stem(network: ModularNetwork) -> MLP:
+def stem_of(network: ModularNetwork) -> MLP:
     """The layers between what is read, late inputs included, and the outputs."""
     return network.parts["head.1" if network.late else "body"]  # type: ignore[return-value]  # seen
 
 
 def _sizes(network: ModularNetwork) -> tuple[object, ...]:
     """What must be equal for networks to be stacked."""
-    stem = _stem(network)
+    stem = stem_of(network)
     reads = (tuple(network.source_paths), tuple(network.late.items()), stem.input_shape)
     return *reads, stem.sizes, stem.activation, tuple(network.output_shapes.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -44,27 +44,27 @@ class Towers(nn.Module):
         outputs: tuple[str, ...] | None = None,
     ) -> tuple[Tensors, HiddenState]:
         """The wanted outputs and the state carried out."""
-        if outputs not in self._asked:
-            self._asked[outputs] = list(self._plan(outputs))
         carried = HiddenState(hidden_state)
         results: Tensors = {}
-        for tower, network, asked in self._asked[outputs]:
+        for tower, network, asked in self.behind(outputs):
             own = HiddenState(within(hidden_state, tower))
             found, new = network(observation, own, first, asked)
             results.update(found)
             carried.update(under(tower, new))
         return results, carried
 
-    def _plan(
-        self, outputs: tuple[str, ...] | None
-    ) -> Iterator[tuple[str, Network, tuple[str, ...]]]:
+    def behind(self, outputs: tuple[str, ...] | None) -> list[tuple[str, Network, tuple[str, ...]]]:
         """The towers behind some outputs, each with those that it gives."""
-        wanted = tuple(self.owners) if outputs is None else outputs
-        check_known(wanted, self.owners)
-        for tower, network in self._networks.items():
-            asked = tuple(name for name in wanted if self.owners[name] == tower)
-            if asked:
-                yield key(tower), network, asked
+        if outputs not in self._asked:
+            wanted = tuple(self.owners) if outputs is None else outputs
+            check_known(wanted, self.owners)
+            asked = {
+                tower: tuple(name for name in wanted if self.owners[name] == tower)
+                for tower in self._networks
+            }
+            found = self._networks.items()
+            self._asked[outputs] = [(key(k), net, asked[k]) for k, net in found if asked[k]]
+        return self._asked[outputs]
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""
