@@ -186,8 +186,8 @@ class ActorCritic:
         """Log-probability of the actions taken, entropy and value under the network as it is."""
         out = unroll(self.network, batch, None)
         masks = masks_of(batch.observation, self.names)
-        log_prob = self.distribution.log_prob(out, batch.action, masks)
-        return log_prob, self.distribution.entropy(out, masks), out["value"].squeeze(-1)
+        log_prob, entropy = self.distribution.evaluate(out, batch.action, masks)
+        return log_prob, entropy, out["value"].squeeze(-1)
 
     def advantage(self, batch: Any, valid: Tensor | None) -> Tensor:
         """The batch's advantages, standardised if so configured."""

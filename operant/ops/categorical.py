@@ -40,6 +40,12 @@ class Categorical:
         """Entropy `[...]`; zero where only one choice is allowed."""
         return _entropy(permitted(params, mask))
 
+    def evaluate(
+        self, params: Tensor, action: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`log_prob` and `entropy` at the cost of one."""
+        return _evaluate(permitted(params, mask), action)
+
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`; zero where they are the same."""
         return _kl(permitted(p, mask), permitted(q, mask))
@@ -74,6 +80,13 @@ class MultiCategorical:
         """Entropy `[...]`: the sum over the parts."""
         return _entropy(rows(params, self.choices, mask)).sum(-1)
 
+    def evaluate(
+        self, params: Tensor, action: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`log_prob` and `entropy` at the cost of one."""
+        log_prob, entropy = _evaluate(rows(params, self.choices, mask), action)
+        return log_prob.sum(-1), entropy.sum(-1)
+
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`: the sum over the parts."""
         return _kl(rows(p, self.choices, mask), rows(q, self.choices, mask)).sum(-1)
@@ -89,11 +102,23 @@ def _race(logits: Tensor, generator: Generator) -> Tensor:
 
 
 def _log_prob(logits: Tensor, action: Tensor) -> Tensor:
-    return logits.log_softmax(-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    return _chosen(logits.log_softmax(-1), action)
 
 
 def _entropy(logits: Tensor) -> Tensor:
+    return _disorder(logits.log_softmax(-1))
+
+
+def _evaluate(logits: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
     log_prob = logits.log_softmax(-1)
+    return _chosen(log_prob, action), _disorder(log_prob)
+
+
+def _chosen(log_prob: Tensor, action: Tensor) -> Tensor:
+    return log_prob.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+
+def _disorder(log_prob: Tensor) -> Tensor:
     return -(log_prob.exp() * log_prob).sum(-1)
 
 

@@ -43,6 +43,9 @@ class Part(Protocol):
     def mode(self, params: Tensor, mask: Tensor | None) -> Tensor: ...
     def log_prob(self, params: Tensor, action: Tensor, mask: Tensor | None) -> Tensor: ...
     def entropy(self, params: Tensor, mask: Tensor | None) -> Tensor: ...
+    def evaluate(
+        self, params: Tensor, action: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]: ...
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor: ...
 
 
@@ -87,6 +90,11 @@ class ActionDistribution:
     def entropy(self, params: Tensors, masks: Tensors) -> Tensor:
         """Entropy of the whole action, `[...]`: the sum over its parts."""
         return _sum(part.entropy(params[n], masks.get(n)) for n, part in self.parts.items())
+
+    def evaluate(self, params: Tensors, action: Tensors, masks: Tensors) -> tuple[Tensor, Tensor]:
+        """`log_prob` and `entropy` at the cost of one."""
+        pairs = [p.evaluate(params[n], action[n], masks.get(n)) for n, p in self.parts.items()]
+        return _sum(log_prob for log_prob, _ in pairs), _sum(entropy for _, entropy in pairs)
 
     def kl(self, p: Tensors, q: Tensors, masks: Tensors) -> Tensor:
         """KL(p, q) of the whole action, `[...]`: the sum over its parts."""

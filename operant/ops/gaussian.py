@@ -50,6 +50,12 @@ class Gaussian:
         """Differential entropy `[...]`: zero is no border, it falls with the deviations."""
         return (_split(params)[1] + (0.5 + HALF_LOG_TAU)).sum(-1)
 
+    def evaluate(
+        self, params: Tensor, action: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`log_prob` and `entropy`."""
+        return self.log_prob(params, action, mask), self.entropy(params, mask)
+
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`; zero where they are the same. Squashing both does not change it."""
         (p_mean, p_log_std), (q_mean, q_log_std) = _split(p), _split(q)

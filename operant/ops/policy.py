@@ -68,9 +68,12 @@ def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
 
 def standardize(x: Tensor, valid: Tensor | None, eps: float = 1e-8) -> Tensor:
     """`x` in standard deviations from its mean, both over `valid`; zero where that is false."""
+    if valid is None:
+        spread, mean = torch.std_mean(x, correction=0)
+        return (x - mean) / (spread + eps)
     deviation = x - masked_mean(x, valid)
     scaled = deviation / (masked_mean(deviation**2, valid).sqrt() + eps)
-    return scaled if valid is None else torch.where(valid, scaled, 0)
+    return torch.where(valid, scaled, 0)
 
 
 def _variance(x: Tensor, valid: Tensor | None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from operant.core.errors import UsageError
 from operant.core.protocols import PortableAgent
 from operant.core.spaces import Spaces, is_mask
 from operant.envs.manager import cores, make_manager, native
-from operant.networks.build import build_network
+from operant.networks.build import build_network, precision_of
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
 from operant.session.run_config import RunConfig
 from operant.session.sampling import choose, make_sampler, worker_count
+
+WORTH_THREADS = 4_000_000  # multiplications of a layer: between 64x64 and 256x256 for 256 rows
 
 
 def build(config: RunConfig) -> LocalWorker:
@@ -73,6 +76,17 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
     # Two threads cost a small network more than they save, and collectors need a core each.
     free = max(1, cores() - (worker_count(chosen) if chosen.sampler == "async" else 0))
+    threads = config.threads or (free if images or products(config) >= WORTH_THREADS else 1)
     every = config.eval.every or max(1, config.steps // 10)
-    changes |= {"device": device, "threads": config.threads or (free if images else 1)}
+    network = replace(config.network, precision=precision_of(config.network, images, device))
+    changes |= {"device": device, "threads": threads, "network": network}
     return changes | {"eval": replace(config.eval, every=every)}, why
+
+
+def products(config: RunConfig) -> int:
+    """Multiplications in the largest layer that reads vectors, for one gradient step."""
+    sizes = config.network.hidden
+    widest = max((a * b for a, b in pairwise(sizes)), default=0)
+    agent: Any = config.agent
+    rows = getattr(agent, "minibatch", 0) or getattr(agent, "batch_size", 0)
+    return widest * (rows or agent.length * config.env.num_envs)
