@@ -330,3 +330,10 @@ def test_what_was_drawn_is_drawn_again_by_how_wrong_it_was() -> None:
     assert weight is not None
     # One is drawn four times as often, and weighs so much less, by the power of beta.
     assert sorted(set(weight.tolist())) == pytest.approx([0.25**0.4, 1.0], rel=1e-4)
+
+
+def test_actions_are_random_at_first_and_the_best_when_the_schedule_is_over() -> None:
+    agent = dqn(table(action=[[0.0, 1.0]]), epsilon=Schedule(1.0, 0.0, 1000))
+    rows = {"state": torch.zeros(1000, dtype=torch.int64)}
+    best = [agent.act(rows)[0]["action"].float().mean().item() for _ in range(2)]
+    assert best == [pytest.approx(0.5, abs=0.08), 1.0]
