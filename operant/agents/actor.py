@@ -14,10 +14,8 @@ from operant.core.experience import Arrays, Decision, Memo, Tensors
 from operant.core.hidden_state import HiddenState
 from operant.core.protocols import Network, Rows
 from operant.core.state import restore, state_of
-from operant.networks.few import FewRows, few_rows
+from operant.networks.few import ROWS, FewRows, few_rows
 from operant.ops.distribution import masks_of
-
-ROWS = 4  # products round a row alike whatever is beside it if there are a multiple of so many
 
 
 class Choice(Protocol):
@@ -34,8 +32,8 @@ class Choice(Protocol):
 class FewChoice(Protocol):
     """A choice that can also be made in NumPy, where no action is masked."""
 
-    drawable: bool
-
+    @property
+    def drawable(self) -> bool: ...
     def explore_few(
         self, out: Arrays, generator: Generator, rows: tuple[int, int, int]
     ) -> tuple[Arrays, Arrays]: ...
@@ -96,7 +94,7 @@ class Actor:
     def _act_few(self, observation: Tensors) -> Decision:
         assert self._few is not None
         assert isinstance(self.choice, FewChoice)
-        out = self._few(observation)
+        out = self._few(tree.to(observation, self.device))
         count = len(next(iter(out.values())))
         rows = self.rows or (0, count, count)
         action, memo = self.choice.explore_few(out, self.generator, rows)
@@ -136,8 +134,7 @@ class Actor:
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: a generator cannot be sent, its state can."""
-        state = self.generator.get_state()
-        return {**self.__dict__, "generator": state, "device": "cpu", "_few": None}
+        return {**self.__dict__, "generator": self.generator.get_state(), "_few": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

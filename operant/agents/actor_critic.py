@@ -49,7 +49,11 @@ class PolicyChoice:
     """Samples from the policy, or takes its likeliest action."""
 
     distribution: ActionDistribution
-    drawable: bool  # in NumPy
+
+    @property
+    def drawable(self) -> bool:
+        """Whether it can be drawn in NumPy."""
+        return few.drawable(self.distribution)
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
         """Draw from the policy."""
@@ -90,8 +94,7 @@ class ActorCritic:
         self.device = next(network.parameters()).device
         self.distribution = distribution_for(action_space)
         self.names = tuple(action_space)
-        choice = PolicyChoice(self.distribution, few.drawable(self.distribution))
-        self.actor = Actor(network, choice, self.names, seed)
+        self.actor = Actor(network, PolicyChoice(self.distribution), self.names, seed)
         self.generator = torch.Generator(self.device).manual_seed(seed)  # for learning
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from

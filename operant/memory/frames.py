@@ -12,7 +12,7 @@ from operant.core.experience import Experience
 from operant.core.spaces import Shape
 from operant.core.tree import Array
 from operant.memory import storage
-from operant.memory.storage import Allocate
+from operant.memory.rollout import Allocate
 
 SPARE = 64  # one frame in so many is kept free for the older frames of first stacks
 

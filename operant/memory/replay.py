@@ -15,8 +15,7 @@ from operant.core.state import restore, state_of
 from operant.core.tree import Array
 from operant.memory.frames import Frames, frame_rows
 from operant.memory.ring import Ring
-from operant.memory.rollout import RolloutCache
-from operant.memory.storage import Allocate
+from operant.memory.rollout import Allocate, RolloutCache
 
 SEEN = ("observation", "hidden_state", "first")
 STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")

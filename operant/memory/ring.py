@@ -12,7 +12,7 @@ import torch
 from operant.core import tree
 from operant.core.tree import Array
 from operant.memory import storage
-from operant.memory.storage import Allocate
+from operant.memory.rollout import Allocate
 
 SMALL = 256  # bytes: parts of a row up to this size lie side by side
 

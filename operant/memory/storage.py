@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
 from math import prod
 from tempfile import TemporaryFile
 from typing import Any
@@ -13,11 +12,11 @@ import numpy as np
 
 from operant.core.errors import UsageError
 from operant.core.tree import Array
+from operant.memory.rollout import Allocate
 
 BLOCK = 1 << 22  # bytes compressed at a time
 LEVEL = 1  # zlib's fastest: frames shrink about as well as with the slower ones
 IMAGE = 4  # dimensions of images: rows, environments, height, width
-Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 
 def allocator(directory: str) -> Allocate:

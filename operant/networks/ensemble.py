@@ -80,7 +80,7 @@ class Ensemble(nn.Module):
 class Stacked(nn.Module):
     """Fully connected networks of equal sizes: each layer of all of them is one product.
 
-    Two threads then take a member each, which is faster than sharing each of two products.
+    The arithmetic is the same, in half as many calls for two.
     """
 
     joint, recurrent = True, False

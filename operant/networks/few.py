@@ -1,7 +1,7 @@
 """Plain networks for the few rows that acting has: in NumPy, a call of which costs far less.
 
-A call of torch on a handful of rows takes five times as long as the arithmetic. NumPy sees the
-same bytes, so there is nothing to copy when the weights change.
+A call of torch on a handful of rows takes about five times as long as one of NumPy, which sees the
+same bytes, so that there is nothing to copy when the weights change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from operant.networks.submodule import key
 from operant.networks.towers import Towers
 
 BLOCK = 8  # rows multiplied at a time: in larger products a row's rounding depends on the others
-ROWS = 4  # and in products of no multiple of so many
+ROWS = 4  # and in products, also those of torch, of no multiple of so many
 ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "tanh": lambda x: np.tanh(x, out=x),
     "relu": lambda x: np.maximum(x, 0.0, out=x),
@@ -33,14 +33,14 @@ class FewRows:
 
     def __init__(self, network: ModularNetwork, outputs: tuple[str, ...]) -> None:
         stem = stem_of(network)
-        self.names = tuple(network.source_paths)
+        self.sources = {k: network.parts[path] for k, path in network.source_paths.items()}
         self.activate = ACTIVATIONS[stem.activation]
         self.layers = [_arrays(layer) for layer in stem.layers]
         self.outputs = {name: _arrays(network.outputs[key(name)]) for name in outputs}
 
     def __call__(self, observation: Tensors) -> Arrays:
         """The outputs `[B, n]`; a row's do not depend on the others."""
-        parts = [observation[name].numpy() for name in self.names]
+        parts = [source.floats(observation[name]).numpy() for name, source in self.sources.items()]
         x = parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
         count = len(x)
         if count % ROWS:

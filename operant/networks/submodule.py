@@ -42,9 +42,7 @@ class SubModule(nn.Module):
         self, x: Tensor, state: State, first: Tensor | None = None, dim: int | None = None
     ) -> tuple[Tensor, Tensors]:
         """`x` `[N, ...]` to features read at rank `dim`, and the state carried out."""
-        if x.dtype is not torch.float32:
-            x = self._as_float(x)
-        y, carried = self._forward(x, state, first)
+        y, carried = self._forward(self.floats(x), state, first)
         return (y if dim is None else convert(y, dim)), carried
 
     def output_shape(self, dim: int | None = None) -> Shape:
@@ -68,7 +66,10 @@ class SubModule(nn.Module):
     def _state_shapes(self) -> dict[str, Shape]:
         return {}
 
-    def _as_float(self, x: Tensor) -> Tensor:
+    def floats(self, x: Tensor) -> Tensor:
+        """`x` as the part reads it: bytes as fractions, other numbers as they are."""
+        if x.dtype is torch.float32:
+            return x
         if x.is_floating_point() and x.dtype is not torch.float64:
             return x  # reduced precision is somebody's choice
         dtype = next((p.dtype for p in self.parameters()), torch.float32)

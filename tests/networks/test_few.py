@@ -69,3 +69,13 @@ def test_other_networks_stay_with_torch(settings: dict[str, Any]) -> None:
 def test_outputs_of_several_towers_stay_with_torch() -> None:
     assert few_rows(network_of(separate=True), None) is None
     assert few_rows(network_of({"image": Box(0, 255, (3, 40, 40), np.uint8)}), None) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float64, torch.int64])
+def test_observations_are_read_as_the_network_reads_them(dtype: torch.dtype) -> None:
+    network = network_of()
+    few = few_rows(network, None)
+    assert few is not None
+    shown = {"x": torch.tensor([[0, 7, 255], [3, 100, 20], [1, 2, 3], [9, 9, 9]], dtype=dtype)}
+    expected, _ = network(shown, HiddenState())
+    np.testing.assert_allclose(few(shown)["value"], expected["value"].detach().numpy(), rtol=1e-4)
