@@ -97,7 +97,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "guess - batch.target",
                 "guess - batch.advantage",
             ),
-            ("one epoch", "range(config.epochs)", "range(1)"),
+            ("one epoch", "passes(batch, config.epochs", "passes(batch, 1"),
         ],
         POLICY: [
             ("min → max", "torch.minimum(ratio", "torch.maximum(ratio"),
@@ -111,7 +111,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("value target minus the value", "advantage + value_now", "advantage - value_now"),
         ],
         SEQUENCE: [
-            ("wasted steps learned from", "flat.valid.nonzero()", "(flat.valid | True).nonzero()"),
+            ("wasted steps learned from", "rows.valid.nonzero()", "(rows.valid | True).nonzero()"),
             ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
         ],
     },

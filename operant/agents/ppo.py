@@ -10,7 +10,7 @@ from torch import Tensor
 
 from operant.agents.actor_critic import ActorCritic, ActorCriticConfig, named
 from operant.agents.optimize import total
-from operant.agents.sequence import minibatches
+from operant.agents.sequence import passes
 from operant.core.config import Count, Fraction, NotNegative, Positive
 from operant.core.experience import Tensors
 from operant.core.schedule import Schedule
@@ -39,9 +39,10 @@ class PPO(ActorCritic):
     def learn(self, batch: Any) -> list[Tensors]:
         """`epochs` passes over the batch in minibatches; metrics of each gradient step."""
         config, recurrent = self.config, self.network.recurrent
+        epochs = passes(batch, config.epochs, config.minibatch, recurrent, self.generator)
         seen: list[Tensors] = []
-        for _ in range(config.epochs):
-            for part, valid in minibatches(batch, config.minibatch, recurrent, self.generator):
+        for parts in epochs:
+            for part, valid in parts:
                 losses, metrics = self.compute_loss(part, valid)
                 loss = total(losses)
                 norm = self.optimizer.step(loss, self.steps)

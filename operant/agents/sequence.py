@@ -14,6 +14,9 @@ from operant.core.experience import Experience, Tensors
 from operant.core.hidden_state import HiddenState
 from operant.core.protocols import Network
 
+IMAGES = 4  # axes of rows `(N, C, H, W)`
+Part = tuple[Any, Tensor | None]  # some of a batch, and which of its steps count; None: all
+
 
 def unroll(
     network: Network,
@@ -68,32 +71,43 @@ def values_of(network: Network, chunk: Experience) -> tuple[Tensor, Tensor]:
     return value[:-1], next_value
 
 
-def minibatches(
-    batch: Any, size: int, recurrent: bool, generator: torch.Generator
-) -> Iterator[tuple[Any, Tensor | None]]:
-    """Parts of about `size` steps each, with the mask of those that count (None: all do).
+def passes(
+    batch: Any, epochs: int, size: int, recurrent: bool, generator: torch.Generator
+) -> Iterator[Iterator[Part]]:
+    """The batch `epochs` times, each time in parts of about `size` steps, shuffled anew.
 
     Steps are shuffled one by one, as `[1, steps]`; a network with memory needs them in order, so
     then whole environments are shuffled, `[T, environments]`.
     """
+    rows = None if recurrent else tree.map(_flat, batch)
+    for _ in range(epochs):
+        yield _by_env(batch, size, generator) if rows is None else _by_step(rows, size, generator)
+
+
+def _by_env(batch: Any, size: int, generator: torch.Generator) -> Iterator[Part]:
     steps, envs = batch.valid.shape
-    if recurrent:
-        count = max(1, size // steps)
-        for part in torch.randperm(envs, generator=generator, device=generator.device).split(count):
-            yield batch[:, part], batch.valid[:, part]
-        return
-    flat = tree.map(_flat, batch)
-    chosen = flat.valid.nonzero().squeeze(-1)
+    count = max(1, size // steps)
+    for part in torch.randperm(envs, generator=generator, device=generator.device).split(count):
+        yield batch[:, part], batch.valid[:, part]
+
+
+def _by_step(rows: Any, size: int, generator: torch.Generator) -> Iterator[Part]:
+    chosen = rows.valid.nonzero().squeeze(-1)
     if not len(chosen):
         return
     order = chosen[torch.randperm(len(chosen), generator=generator, device=generator.device)]
     parts = max(1, round(len(order) / size))
     for part in order.tensor_split(parts):
-        # Not by an index, which copies byte by byte.
-        yield tree.map(lambda x, p=part: x.index_select(0, p)[None], flat), None
+        yield tree.map(lambda x, p=part: _taken(x, p)[None], rows), None
 
 
 def _flat(x: Tensor) -> Tensor:
-    """`[T, B, ...]` as rows; images in the order in which convolutions read them best."""
+    """`[T, B, ...]` as rows; images with their channels last, as convolutions read them best."""
     rows = x.flatten(0, 1)
-    return rows.contiguous(memory_format=torch.channels_last) if rows.dim() == 4 else rows
+    return rows.permute(0, 2, 3, 1).contiguous() if rows.dim() == IMAGES else rows
+
+
+def _taken(rows: Tensor, chosen: Tensor) -> Tensor:
+    """Some of the rows that `_flat` made; images are `(C, H, W)` again, but in that order."""
+    part = rows.index_select(0, chosen)  # not by an index, which copies byte by byte
+    return part.permute(0, 3, 1, 2) if part.dim() == IMAGES else part

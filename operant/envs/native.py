@@ -30,6 +30,7 @@ Vector = VectorEnv[Any, Any, Any]
 VectorFn = Callable[[int], Vector]  # makes a batch for a seed; `reset(seed=...)` comes on top
 FINAL = ("final_obs", "final_observation", "terminal_observation")  # newest name first
 OPAQUE = ("ale_py", "envpool")  # their batches keep their state to themselves
+SEEDS = 2**31  # batches written in C take a seed as an int
 
 
 class NativeEnvManager(Resumable):
@@ -80,6 +81,8 @@ class NativeEnvManager(Resumable):
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere. How environment i is seeded is up to the batch."""
         seed = self._seed_for(seed)
+        if seed is not None:
+            seed %= SEEDS - self.num_envs  # batches give each environment the next one
         if seed is not None and _seeded_when_made(self.env):
             self.env.close()
             self.env, seed = self.env_fn(seed), None

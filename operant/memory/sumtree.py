@@ -8,9 +8,9 @@ import numpy as np
 
 from operant.core.tree import Array
 
-BITS = 4
-WIDTH = 1 << BITS  # numbers below each sum: two gathers of sixteen reach a million
-TOP = 4096  # sums that are searched at once
+BITS = 5
+WIDTH = 1 << BITS  # numbers below each sum: two gathers of thirty-two reach a million
+TOP = 1024  # sums that are searched at once
 ONES = np.ones(WIDTH, np.float32)
 AFTER = np.tril(np.ones((WIDTH, WIDTH), np.float32), -1)  # `x @ AFTER`: sums of what comes after
 
@@ -30,6 +30,7 @@ class SumTree:
         self.levels = [np.zeros(top * WIDTH**d, np.float32) for d in range(depth, 0, -1)]
         self.levels.append(np.zeros(top))  # a million small numbers add up only in float64
         self._families = [level.reshape(-1, WIDTH) for level in self.levels[:-1]]
+        self._before = np.zeros(top + 1)  # sums of the top up to each of its numbers
 
     @property
     def weights(self) -> Array:
@@ -49,10 +50,11 @@ class SumTree:
         `uniform` are independent draws from [0, 1). Some weight must not be zero.
         """
         count = len(uniform)
-        sums = self.levels[-1].cumsum()
-        rest = (uniform + np.arange(count)) * (sums[-1] / count)
-        found = np.minimum(sums.searchsorted(rest, "right"), len(sums) - 1)
-        rest = (rest - sums.take(found) + self.levels[-1].take(found)).astype(np.float32)
+        before = self._before
+        self.levels[-1].cumsum(out=before[1:])
+        rest = (uniform + np.arange(count)) * (before[-1] / count)
+        found = before[1:-1].searchsorted(rest, "right")
+        rest = (rest - before.take(found)).astype(np.float32)
         begins = np.arange(0, WIDTH * count, WIDTH)
         for family in reversed(self._families):
             # Laid end to end from the last child to the first, `rest` falls in this one.
@@ -61,7 +63,7 @@ class SumTree:
             rest -= after.take(begins + child)
             found = (found << BITS) + child
         weights = self.weights.take(found)
-        if np.count_nonzero(weights) < len(weights):  # by rounding
+        if not weights.all():  # by rounding
             found[weights == 0] = self._heaviest()
             weights = self.weights.take(found)
         return found, weights

@@ -20,6 +20,7 @@ from operant.envs.manager import cores, make_manager, native
 from operant.networks.build import build_network, precision_of
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
+from operant.session.machine import prepare
 from operant.session.run_config import RunConfig
 from operant.session.sampling import choose, make_sampler, worker_count
 
@@ -28,7 +29,7 @@ WORTH_THREADS = 4_000_000  # multiplications of a layer: between 64x64 and 256x2
 
 def build(config: RunConfig) -> LocalWorker:
     """The container of a run, ready to train."""
-    torch.set_num_threads(config.threads)
+    prepare(config.threads)
     played = evaluation(config, config.eval.episodes)
     seed = seed_for(config.seed, "env")
     agent, sampler = make_sampler(config, partial(build_agent, config), seed, played)

@@ -14,13 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import torch
-
 from operant.core.errors import CheckpointError, UsageError
 from operant.session import checkpoint, rundir
 from operant.session.config import dump_yaml, from_tree, load_yaml
 from operant.session.durable import Durable
 from operant.session.log import METRICS
+from operant.session.machine import prepare
 from operant.session.preview import check_memory, try_out
 from operant.session.run_config import RunConfig, as_file, run_config, split_algorithm
 
@@ -134,7 +133,7 @@ def load_agent(run: Path) -> tuple[RunConfig, Any]:
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
     config, _, agent, _ = try_out(dataclasses.replace(session.config, device="auto"))
-    torch.set_num_threads(config.threads)
+    prepare(config.threads)
     with fitting(saved):
         agent.load_state_dict(saved.state["container"]["agent"])
     return config, agent

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from worked import Column, column, record, sloped, table, totalling
 
 from operant.agents.actor_critic import Batch
-from operant.agents.sequence import minibatches, substate, unroll, values_of
+from operant.agents.sequence import passes, substate, unroll, values_of
 from operant.core.experience import Tensors
 from operant.core.hidden_state import HiddenState
 from operant.networks.custom import CustomNetwork
@@ -125,7 +125,7 @@ def numbers(parts: list[tuple[Batch, Tensor | None]]) -> list[list[int]]:
 
 
 def test_minibatches_hold_each_valid_step_once_and_no_other() -> None:
-    parts = list(minibatches(batch_of(VALID), 6, False, torch.Generator().manual_seed(0)))
+    parts = shuffled(batch_of(VALID), 6, 0)
     seen = numbers(parts)
     assert [len(part) for part in seen] == [6, 6, 6]
     assert sorted(n for part in seen for n in part) == [n for n in range(20) if n not in (7, 19)]
@@ -133,19 +133,19 @@ def test_minibatches_hold_each_valid_step_once_and_no_other() -> None:
 
 
 def test_every_field_of_a_minibatch_holds_the_same_steps() -> None:
-    for part, _ in minibatches(batch_of(VALID), 6, False, torch.Generator().manual_seed(0)):
+    for part, _ in shuffled(batch_of(VALID), 6, 0):
         fields = (part.observation["x"], part.first, part.action["a"], part.log_prob)
         assert all(x.tolist() == part.target.tolist() for x in (*fields, part.advantage))
 
 
 def test_minibatches_are_of_nearly_equal_size() -> None:
-    sizes = [len(part) for part in numbers(list(shuffled(batch_of(VALID), 7, 0)))]
+    sizes = [len(part) for part in numbers(shuffled(batch_of(VALID), 7, 0))]
     assert sizes == [6, 6, 6]
-    assert [len(p) for p in numbers(list(shuffled(batch_of(VALID), 100, 0)))] == [18]
+    assert [len(p) for p in numbers(shuffled(batch_of(VALID), 100, 0))] == [18]
 
 
 def shuffled(batch: Batch, size: int, seed: int) -> list[tuple[Batch, Tensor | None]]:
-    return list(minibatches(batch, size, False, torch.Generator().manual_seed(seed)))
+    return list(next(passes(batch, 1, size, False, torch.Generator().manual_seed(seed))))
 
 
 def test_the_order_of_minibatches_is_the_generators() -> None:
@@ -153,8 +153,25 @@ def test_the_order_of_minibatches_is_the_generators() -> None:
     assert orders[0] == orders[1] != orders[2]
 
 
+def test_each_pass_is_shuffled_anew() -> None:
+    generator = torch.Generator().manual_seed(0)
+    one, other, *more = (numbers(list(x)) for x in passes(batch_of(VALID), 2, 6, False, generator))
+    assert not more
+    assert one != other
+    assert sorted(n for part in one for n in part) == sorted(n for part in other for n in part)
+
+
+def test_images_keep_their_numbers_whatever_the_order_they_lie_in() -> None:
+    images = torch.arange(4 * 5 * 2 * 3 * 3, dtype=torch.uint8).reshape(4, 5, 2, 3, 3)
+    batch = batch_of(VALID)._replace(observation={"x": images})
+    for part, _ in shuffled(batch, 6, 0):
+        seen = part.observation["x"]
+        assert torch.equal(seen[0], images.flatten(0, 1)[part.target[0].long()])
+        assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
 def test_with_memory_whole_environments_are_shuffled_in_order_with_their_mask() -> None:
-    parts = list(minibatches(batch_of(VALID), 8, True, torch.Generator().manual_seed(0)))
+    parts = list(next(passes(batch_of(VALID), 1, 8, True, torch.Generator().manual_seed(0))))
     assert [part.target.shape for part, _ in parts] == [(4, 2), (4, 2), (4, 1)]
     columns = [c for part, _ in parts for c in part.target.T.tolist()]
     assert sorted(columns) == [[b, b + 5, b + 10, b + 15] for b in range(5)]

@@ -29,6 +29,13 @@ def test_one_game_and_a_batch_show_the_same_kind_of_frames(kind: str) -> None:
     manager.close()
 
 
+@pytest.mark.parametrize("seed", [2**31 - 1, 2**31, 2**32 - 1])
+def test_a_batch_takes_every_seed_that_a_game_takes(seed: int) -> None:
+    manager = manager_of("auto")
+    assert manager.reset(seed)["observation"].shape == (2, 4, 84, 84)
+    manager.close()
+
+
 def test_auto_runs_atari_natively() -> None:
     manager = manager_of("auto")
     assert type(manager) is NativeEnvManager

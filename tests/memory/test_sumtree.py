@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operant.memory.sumtree import TOP, SumTree, tree_bytes
+from operant.memory.sumtree import TOP, WIDTH, SumTree, tree_bytes
 
 SIZES = [1, 15, 16, 17, 300, TOP, TOP + 1, 70_000]
 WEIGHTS = st.sampled_from([0.0, 1e-12, 1e-3, 0.1, 1.0, 2.0, 7.0, 1e6])
@@ -32,7 +32,7 @@ def test_it_is_a_list_of_weights_and_their_sums(data: st.DataObject, size: int) 
             model[place] = weight
     assert tree.weights[:size].tolist() == np.asarray(model, np.float32).tolist()
     for below, above in zip(tree.levels[:-1], tree.levels[1:], strict=True):
-        sums = below.reshape(-1, 16).sum(axis=1, dtype=np.float64)
+        sums = below.reshape(-1, WIDTH).sum(axis=1, dtype=np.float64)
         assert above == pytest.approx(sums, rel=1e-6, abs=0)
 
 
