@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.summary import figures, shown
+from benchmarks.summary import figures, middle, shown
 from benchmarks.works import LIMIT, NAMES, OURS, WORKS
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ def draw(name: str, result: Mapping[str, Any], path: Path) -> None:
     if points:
         figure = scaling(points)
     else:
-        figure = _figure(6.5, 3.2)
-        bars(figure.add_subplot(), name, figures(result["runs"]))
+        spent = {who: middle(runs, "spent") for who, runs in result["runs"].items()}
+        spent = {who: parts for who, parts in spent.items() if parts}
+        figure = _figure(6.5, 4.6 if spent else 3.2)
+        panels = figure.subplots(
+            1 + bool(spent), 1, squeeze=False, height_ratios=(3, 2)[: 1 + bool(spent)]
+        )
+        bars(panels[0, 0], name, figures(result["runs"]))
+        if spent:
+            times(panels[1, 0], spent)
     figure.savefig(path)
 
 
@@ -50,6 +57,27 @@ def bars(axes: Axes, name: str, found: Mapping[str, list[float]]) -> None:
     axes.set_xlabel(f"{work.unit}, {work.better} is better")
     axes.set_title(name, loc="left", fontsize="medium")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def times(axes: Axes, spent: Mapping[str, Mapping[str, float]]) -> None:
+    """Where the time of a step went, end to end."""
+    named = list(dict.fromkeys(part for parts in spent.values() for part in parts))
+    ends = dict.fromkeys(spent, 0.0)
+    for part, colour in zip(named, COLOURS, strict=False):
+        lengths = [parts.get(part, 0.0) for parts in spent.values()]
+        axes.barh(list(spent), lengths, left=list(ends.values()), color=colour, label=part)
+        ends = {who: end + x for (who, end), x in zip(ends.items(), lengths, strict=True)}
+    axes.set_yticks(range(len(spent)), [NAMES[who] for who in spent])
+    axes.invert_yaxis()
+    axes.set_xlabel("microseconds a step")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(
+        frameon=False,
+        fontsize="x-small",
+        ncols=len(named),
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+    )
 
 
 def scaling(points: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:

@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import summary
 from benchmarks.machine import QUIET_SHARE
 from benchmarks.works import LIMIT, NAMES, OURS, WORKS, Work
+from operant.session.profile import ORDER
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
@@ -40,7 +41,7 @@ def filled(page: str, kept: Mapping[str, Result]) -> str:
     _, _, after = rest.partition(END)
     rows = [row(name, kept.get(name)) for name in WORKS]
     pictures = [f"![{WORKS[name].title}]({picture(name)})" for name in kept]
-    parts = ["\n".join([HEAD, *rows]), *notes(kept), *pictures]
+    parts = ["\n".join([HEAD, *rows]), *notes(kept), *times(kept), *pictures]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}"
 
 
@@ -116,6 +117,28 @@ def notes(kept: Mapping[str, Result]) -> list[str]:
     if machines:
         said.append(f"Measured on: {'; '.join(sorted(machines))}.")
     return said
+
+
+def times(kept: Mapping[str, Result]) -> list[str]:
+    """Where the time of a step went, by activity, and what the limit takes for it."""
+    found = {
+        (name, who): summary.middle(runs, "spent")
+        for name, result in kept.items()
+        for who, runs in result["runs"].items()
+    }
+    spent = {key: parts for key, parts in found.items() if parts}
+    if not spent:
+        return []
+    named = sorted({part for parts in spent.values() for part in parts}, key=_place)
+    lines = [f"| microseconds a step | | {' | '.join(named)} |", "|---|---|" + "---:|" * len(named)]
+    for (name, who), parts in spent.items():
+        cells = [summary.shown(parts[part]) if part in parts else "" for part in named]
+        lines.append(f"| {name} | {NAMES[who]} | {' | '.join(cells)} |")
+    return ["\n".join(lines)]
+
+
+def _place(part: str) -> tuple[int, str]:
+    return (ORDER.index(part) if part in ORDER else len(ORDER), part)
 
 
 def described(machine: Result) -> str:

@@ -29,7 +29,11 @@ def main() -> None:
 
     for _ in range(20):
         pair(CAPACITY // 10)  # priorities of all sizes, as after a while of learning
-    tell(asked, 1.0 / cost(pair, asked.seconds, asked.warm))
+    whole = cost(pair, asked.seconds, asked.warm)
+    drawing = cost(lambda: memory.tree.draw(memory.random.random(SIZE)), asked.seconds / 5)
+    sampling = cost(lambda: memory.sample(SIZE, 1), asked.seconds / 5)
+    parts = {"drawing": drawing, "reading": sampling - drawing, "weighing": whole - sampling}
+    tell(asked, 1.0 / whole, spent={name: round(1e6 * x, 2) for name, x in parts.items()})
 
 
 def chunk() -> Experience:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.jobs.definitions import TRAINING, steady
 from benchmarks.jobs.probe import Probe, arguments
 from operant.core.experience import Experience
 from operant.recipes.compose import compose
+from operant.session.profile import profile
 from operant.session.progress import ProgressView
 from operant.session.runner import Runner
 from operant.session.session import Session
@@ -21,15 +25,26 @@ def main() -> None:
     asked = arguments()
     algorithm, settings = TRAINING[asked.work]
     config, _ = compose(algorithm, {"steps": ENDLESS, **settings}, recipe="none")
-    probe = Probe(asked, steady(settings))
+    start = steady(settings)
     with tempfile.TemporaryDirectory() as root:
         session = Session.create(config, Path(root), sys.argv)
+        probe = Probe(asked, start, partial(spent, session.run, start))
         with session, ProgressView(config.steps, quiet=True) as progress:
             runner = Runner(session, quiet=True)
             listen(runner, probe)
             while not probe.done:
                 runner.epoch(progress)
             runner.close()
+
+
+def spent(run: Path, start: int) -> dict[str, object]:
+    """Microseconds a step by activity, as the log has them from step `start` on."""
+    found = profile(run)
+    late = found.steps - found.counts >= start
+    if not late.any():
+        return {}
+    medians = {name: float(np.median(cost[late])) for name, cost in found.costs.items()}
+    return {"spent": {name: round(1e6 * seconds, 2) for name, seconds in medians.items()}}
 
 
 def listen(runner: Runner, probe: Probe) -> None:

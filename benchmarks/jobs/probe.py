@@ -40,11 +40,14 @@ def arguments() -> Arguments:
 class Probe:
     """Call it with the step count at every iteration boundary until it says that it is done.
 
-    Measures from the first boundary after `warm` seconds beyond step `start`.
+    Measures from the first boundary after `warm` seconds beyond step `start`. `more` gives what
+    else is to be told.
     """
 
-    def __init__(self, asked: Arguments, start: int = 0) -> None:
-        self.asked, self.start = asked, start
+    def __init__(
+        self, asked: Arguments, start: int = 0, more: Callable[[], dict[str, object]] = dict
+    ) -> None:
+        self.asked, self.start, self.more = asked, start, more
         self.warm_from: float | None = None
         self.begun: tuple[float, int] | None = None
         self.done = False
@@ -64,7 +67,7 @@ class Probe:
         begin, before = self.begun
         if now - begin >= self.asked.seconds:
             self.done = True
-            tell(self.asked, (steps - before) / (now - begin))
+            tell(self.asked, (steps - before) / (now - begin), **self.more())
         return self.done
 
 

@@ -37,7 +37,8 @@ class Optimizer:
         self.lr, self.max_grad_norm, self.eps = lr, max_grad_norm, eps
         self.means = [torch.zeros_like(p) for p in self.parameters]  # of the gradients
         self.squares = [torch.zeros_like(p) for p in self.parameters]  # their means
-        self.ages = [torch.zeros((), device=p.device) for p in self.parameters]  # gradients seen
+        self.ages = torch.zeros(len(self.parameters), device=self.parameters[0].device)
+        self._ages = self.ages.unbind()  # gradients seen, by parameter
         self.count = 0  # gradient steps taken
 
     def step(self, loss: Tensor, steps: int) -> Tensor:
@@ -49,14 +50,17 @@ class Optimizer:
         """Follow these gradients, one a parameter; their norm, zero if it is not measured."""
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient  # for whoever looks
-        columns: Any = (self.parameters, gradients, self.means, self.squares, self.ages)
-        if any(gradient is None for gradient in gradients):  # what the loss does not touch stays
+        columns: Any = (self.parameters, gradients, self.means, self.squares, self._ages)
+        touched = [gradient is not None for gradient in gradients]
+        if all(touched):
+            self.ages += 1
+        else:  # what the loss does not touch stays as it is
+            self.ages += torch.tensor(touched, device=self.ages.device)
             rows = zip(*columns, strict=True)
             columns = zip(*(row for row in rows if row[1] is not None), strict=True)
         parameters, found, means, squares, ages = columns
         most = self.max_grad_norm
         norm = torch.zeros(()) if most is None else bound(found, most)
-        torch._foreach_add_(ages, 1)
         torch._fused_adam_(
             parameters,
             found,

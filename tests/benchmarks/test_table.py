@@ -79,3 +79,20 @@ def test_the_page_keeps_what_stands_around_the_table() -> None:
 def test_every_work_has_a_row() -> None:
     filled = table.filled(f"{table.BEGIN}{table.END}", {})
     assert [name for name in WORKS if f"| {name} |" not in filled] == []
+
+
+def test_where_the_time_went_is_told_beside_the_limit() -> None:
+    found = result("dqn-pong", operant=100.0, sb3=60.0, limit=150.0)
+    found["runs"]["operant"][0]["spent"] = {"learning": 7000.0, "acting": 1200.0, "other": 50.0}
+    found["runs"]["limit"][0]["spent"] = {"learning": 5000.0, "acting": 900.0}
+    (section,) = table.times({"dqn-pong": found})
+    assert section.splitlines() == [
+        "| microseconds a step | | acting | learning | other |",
+        "|---|---|---:|---:|---:|",
+        "| dqn-pong | Operant | 1,200 | 7,000 | 50 |",
+        "| dqn-pong | limit | 900 | 5,000 |  |",
+    ]
+
+
+def test_no_times_are_told_where_none_are_known() -> None:
+    assert table.times({"startup": result("startup", operant=2.0, sb3=3.0)}) == []
