@@ -100,7 +100,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("one epoch", "passes(batch, config.epochs", "passes(batch, 1"),
         ],
         POLICY: [
-            ("min → max", "torch.minimum(ratio", "torch.maximum(ratio"),
+            ("min → max", "gain <= bound", "gain >= bound"),
             ("clipped from above alone", "1 - clip, 1 + clip", "0, 1 + clip"),
             ("clipped from below alone", "1 - clip, 1 + clip", "1 - clip, 9e9"),
             ("ratio without its exponential", "ratio = log_ratio.exp()", "ratio = 1 + log_ratio"),

@@ -41,7 +41,7 @@ def unroll(
         observation[key] = F.pad(x, (0, 0) * (x.dim() - 2) + skipped) if begin > start else x
     state = substate(tree.index(batch.hidden_state, 0), name)
     out, _ = network(observation, state, batch.first[start:end], outputs)
-    return {key: x[begin - start :] for key, x in out.items()}
+    return out if begin == start else {key: x[begin - start :] for key, x in out.items()}
 
 
 def substate(state: Tensors, name: str) -> HiddenState:

@@ -23,7 +23,10 @@ def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
 def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
     """Gain of PPO (arXiv:1707.06347, eq. 7): flat where the ratio has gone far enough."""
     ratio = log_ratio.exp()
-    return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+    gain = ratio * advantage
+    # Where this is the lesser the ratio is past the border, so no gradient is lost.
+    bound = ratio.detach().clamp(1 - clip, 1 + clip) * advantage
+    return torch.where(gain <= bound, gain, bound)
 
 
 def kl_estimate(log_ratio: Tensor) -> Tensor:
