@@ -67,13 +67,18 @@ class Actor:
         self.acted = 0  # steps of the whole batch, while exploring
         self.rows: Rows | None = None
 
-    @torch.inference_mode()
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """Actions `[B, ...]` by name, and what acting leaves behind."""
         if explore and self._few is not None and not masks_of(observation, self.names):
-            return self._act_few(observation)
+            return self._act_few(*self._few, observation)
+        return self._act(observation, hidden_state, explore)
+
+    @torch.inference_mode()
+    def _act(
+        self, observation: Tensors, hidden_state: HiddenState | None, explore: bool
+    ) -> Decision:
         observation = tree.to(observation, self.device)
         state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
         out, carried = self._forward(observation, state)
@@ -86,18 +91,19 @@ class Actor:
             carried.update(self.follow(observation, state, action))
         return tree.map(Tensor.cpu, action), Memo(memo, carried)
 
-    def _find_few(self) -> FewRows | None:
-        """The network in NumPy, if it and the choice of actions allow that."""
-        plain = self.follow is None and isinstance(self.choice, FewChoice) and self.choice.drawable
-        return few_rows(self.network, self.wanted) if plain else None
+    def _find_few(self) -> tuple[FewRows, FewChoice] | None:
+        """The network in NumPy and the choice that goes with it, if both allow that."""
+        choice = self.choice
+        if self.follow is not None or not isinstance(choice, FewChoice) or not choice.drawable:
+            return None
+        network = few_rows(self.network, self.wanted)
+        return None if network is None else (network, choice)
 
-    def _act_few(self, observation: Tensors) -> Decision:
-        assert self._few is not None
-        assert isinstance(self.choice, FewChoice)
-        out = self._few(tree.to(observation, self.device))
+    def _act_few(self, network: FewRows, choice: FewChoice, observation: Tensors) -> Decision:
+        out = network(observation)
         count = len(next(iter(out.values())))
         rows = self.rows or (0, count, count)
-        action, memo = self.choice.explore_few(out, self.generator, rows)
+        action, memo = choice.explore_few(out, self.generator, rows)
         self.acted += rows[2]
         tensors = {name: torch.from_numpy(x) for name, x in action.items()}
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())

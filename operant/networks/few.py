@@ -40,7 +40,7 @@ class FewRows:
 
     def __call__(self, observation: Tensors) -> Arrays:
         """The outputs `[B, n]`; a row's do not depend on the others."""
-        parts = [source.floats(observation[name]).numpy() for name, source in self.sources.items()]
+        parts = [s.floats(observation[name]).cpu().numpy() for name, s in self.sources.items()]
         x = parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
         count = len(x)
         if count % ROWS:
