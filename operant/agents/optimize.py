@@ -48,6 +48,7 @@ class Optimizer:
     @torch.no_grad()
     def follow(self, gradients: Sequence[Tensor | None], steps: int) -> Tensor:
         """Follow these gradients, one a parameter; their norm, zero if it is not measured."""
+        gradients = [laid_as(*pair) for pair in zip(self.parameters, gradients, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient  # for whoever looks
         columns: Any = (self.parameters, gradients, self.means, self.squares, self._ages)
@@ -94,6 +95,13 @@ class Optimizer:
 
 
 STATE = ("means", "squares", "ages", "count")
+
+
+def laid_as(parameter: Tensor, gradient: Tensor | None) -> Tensor | None:
+    """The gradient in its parameter's layout: Adam's kernel takes numbers as they lie in memory."""
+    if gradient is None or gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 def bound(gradients: Sequence[Tensor], most: float) -> Tensor:

@@ -178,6 +178,39 @@ def test_steps_are_bit_for_bit_those_of_torchs_adam() -> None:
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
+def images_and_network(seed: int) -> tuple[nn.Sequential, torch.Tensor]:
+    """Convolutions, whose weights' gradients come with their channels last, as the images do."""
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 2), nn.Flatten())
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        parameter.data.copy_(torch.randn(parameter.shape, generator=generator))
+    images = torch.randn(6, 3, 7, 7, generator=generator)
+    return network, images.contiguous(memory_format=torch.channels_last)
+
+
+def test_gradients_that_lie_otherwise_than_their_parameters_are_followed_as_torchs_adam_does() -> (
+    None
+):
+    (ours, x), (theirs, _) = images_and_network(4), images_and_network(4)
+    (raw,) = torch.autograd.grad(ours(x).square().mean(), ours[2].weight)
+    assert raw.stride() != ours[2].weight.stride()
+    optimizer = Optimizer(ours.parameters(), Schedule(0.01))
+    adam = torch.optim.Adam(theirs.parameters(), lr=0.01, fused=True)
+    for step in range(5):
+        optimizer.step(ours(x).square().mean(), step)
+        adam.zero_grad()
+        theirs(x).square().mean().backward()
+        adam.step()
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_gradient_that_is_one_number_shown_many_times_is_followed_everywhere() -> None:
+    parameter = nn.Parameter(torch.zeros(3, 4))
+    Optimizer([parameter], Schedule(0.1)).step(parameter.sum(), 0)
+    assert parameter.flatten().tolist() == pytest.approx([-0.1] * 12)
+
+
 def test_what_a_loss_does_not_touch_stays_and_does_not_age() -> None:
     touched, apart = (nn.Parameter(torch.tensor([1.0, 1.0])) for _ in range(2))
     optimizer = Optimizer([apart, touched], Schedule(0.1))
