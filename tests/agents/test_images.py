@@ -1,4 +1,4 @@
-"""Products in bfloat16: near enough to float32 that learning does not notice."""
+"""Learning from images: as torch's own tools would, and in bfloat16 nearly so."""
 
 from __future__ import annotations
 
@@ -57,6 +57,29 @@ def loss_and_gradient(name: str, precision: Precision) -> tuple[float, torch.Ten
     loss.backward()
     found = [p.grad.flatten() for p in agent.network.parameters() if p.grad is not None]
     return float(loss.detach()), torch.cat(found)
+
+
+@pytest.mark.parametrize("name", ["a2c", "ppo", "dqn"])
+def test_an_update_moves_the_weights_as_torchs_own_optimizer_would(name: str) -> None:
+    ours, theirs = (agent_of(name, "fp32") for _ in range(2))
+    adam = torch.optim.Adam(
+        theirs.network.parameters(), ours.optimizer.lr(0), eps=ours.optimizer.eps
+    )
+    if name == "dqn":
+        for agent in (ours, theirs):
+            agent.memory.store(chunk())
+        batch = theirs.memory.sample(theirs.config.batch_size, 1).experience
+        ours.learn()
+    else:
+        batch = theirs.prepare(chunk())
+        ours.learn(ours.prepare(chunk()))
+    for _ in range(getattr(ours.config, "epochs", 1)):
+        adam.zero_grad()
+        total(theirs.compute_loss(batch)[0]).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.network.parameters(), ours.config.max_grad_norm)
+        adam.step()
+    for one, other in zip(ours.network.parameters(), theirs.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", ["a2c", "ppo", "dqn"])

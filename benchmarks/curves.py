@@ -1,0 +1,98 @@
+"""Whether two sets of runs learn alike: their curves over each other, and how far they are apart.
+
+    python -m benchmarks.curves OUT.png --one NAME RUN... --other NAME RUN...
+
+Prints each run's mean return over its curve and that of its last evaluation, and how far the means
+of the sets are apart beside how far the runs of the second set are from each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from operant.session.log import Series, read_metrics
+from operant.session.plot import COLOURS, EVALUATION, LABELS, average
+
+RETURN = "rollout/ep_rew_mean"
+
+
+class Learned(NamedTuple):
+    """What became of one run."""
+
+    curve: Series
+    mean: float  # over the curve
+    last: float  # evaluation
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Compare, print and draw."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.curves", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    for name in ("--one", "--other"):
+        parser.add_argument(name, nargs="+", required=True, metavar=("NAME", "RUN"))
+    options = parser.parse_args(argv)
+    sets = {
+        name: [learned(Path(run)) for run in runs] for name, *runs in (options.one, options.other)
+    }
+    for name, runs in sets.items():
+        means, lasts = (
+            [f"{x:.1f}" for x in column] for column in zip(*(r[1:] for r in runs), strict=True)
+        )
+        print(f"{name}: mean over the curve {', '.join(means)}; last evaluation {', '.join(lasts)}")
+    apart, spread = distance(*sets.values())
+    print(f"the means are {apart:.1f} apart; runs of {options.other[0]} spread over {spread:.1f}")
+    draw(sets, options.out)
+
+
+def learned(run: Path) -> Learned:
+    """What the log of a run says."""
+    found = read_metrics(run)
+    curve = found[RETURN]
+    steps, values = curve
+    return Learned(
+        curve,
+        float(np.trapezoid(values, steps) / (steps[-1] - steps[0])),
+        float(found[EVALUATION][1][-1]),
+    )
+
+
+def distance(one: Sequence[Learned], other: Sequence[Learned]) -> tuple[float, float]:
+    """How far the sets' means over the curve are apart, and how far the other's runs are."""
+    ours, theirs = ([run.mean for run in runs] for runs in (one, other))
+    return abs(float(np.mean(ours) - np.mean(theirs))), max(theirs) - min(theirs)
+
+
+def draw(sets: dict[str, list[Learned]], out: Path) -> None:
+    """The means of both sets with the spread of each, and every run."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # over a second
+    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import EngFormatter  # noqa: PLC0415
+
+    figure = Figure(figsize=(6.5, 3.6), dpi=144, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for colour, (name, runs) in zip(COLOURS, sets.items(), strict=False):
+        for run in runs:
+            axes.plot(*run.curve, color=colour, linewidth=0.7, alpha=0.5)
+        (steps, mean), spread = average([run.curve for run in runs])
+        axes.fill_between(
+            steps, mean - spread, mean + spread, color=colour, alpha=0.12, linewidth=0
+        )
+        axes.plot(steps, mean, color=colour, linewidth=2, label=f"{name}, mean ± sd of {len(runs)}")
+    axes.set(xlabel="environment steps", ylabel=LABELS[RETURN])
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small")
+    figure.savefig(out)
+
+
+if __name__ == "__main__":
+    main()
