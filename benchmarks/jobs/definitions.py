@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 Settings = dict[str, Any]
-HELD = 50_000  # transitions of `replay-memory`
 
 PONG: Settings = {"id": "ALE/Pong-v5", "reward_clip": 1.0, "atari_stack": 4, "frame_skip": 4}
 CARTPOLE_PPO: Settings = {

@@ -1,4 +1,4 @@
-"""GiB that 50k Atari transitions take in Operant's replay, above the process that holds none.
+"""GiB that Atari transitions take in Operant's replay, above the process that holds none.
 
 The replay is the one that a DQN on Pong makes, filled by chunks as in training. Nothing is learned,
 and a network that is next to nothing chooses the actions, so that it is filled within a minute.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
-from benchmarks.jobs.definitions import HELD, TRAINING
-from benchmarks.jobs.probe import arguments, resident, tell
+from benchmarks.jobs.definitions import TRAINING
+from benchmarks.jobs.probe import arguments, cost, resident, tell
 from operant.recipes.compose import compose
 from operant.session.build import build
 from operant.session.preview import try_out
@@ -20,17 +21,20 @@ def main() -> None:
     asked = arguments()
     algorithm, settings = TRAINING["dqn-pong"]
     small = {"image": "flat", "hidden": [1]}
-    config, _ = compose(algorithm, {**settings, "network": small}, recipe="none")
+    agent = {**settings["agent"], "replay_size": asked.held}
+    config, _ = compose(algorithm, {**settings, "network": small, "agent": agent}, recipe="none")
     config, *_ = try_out(replace(config, env=replace(config.env, num_envs=8)))
     container = build(config)
+    memory: Any = container.memory  # that of a DQN
     container.explorer.update()
     before, begin, stored = resident(), time.perf_counter(), 0
-    while stored < HELD:
+    while stored < asked.held:
         chunk = container.explorer.update()
-        container.memory.store(chunk)
+        memory.store(chunk)
         stored += int(chunk.valid.sum())
     seconds, gib = time.perf_counter() - begin, (resident() - before) / 2**30
-    tell(asked, gib, gib=gib, sps=stored / seconds, held=stored)
+    drawing = cost(lambda: memory.sample(32, 1), seconds=1.0)
+    tell(asked, gib, gib=gib, sps=stored / seconds, held=stored, microseconds=1e6 * drawing)
     container.close()
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+HELD = 50_000  # transitions
 PACKAGES = ("torch", "numpy", "gymnasium", "ale-py", "mujoco")
 LIBRARIES = {"sb3": "stable-baselines3"}  # where the package is not called as the contender
 
@@ -25,6 +26,7 @@ class Arguments(argparse.Namespace):
     contender: str
     seconds: float  # how long to measure
     warm: float  # how long to run before
+    held: int  # transitions, where memory is measured
 
 
 def arguments() -> Arguments:
@@ -34,6 +36,7 @@ def arguments() -> Arguments:
     parser.add_argument("contender")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--warm", type=float, default=3.0)
+    parser.add_argument("--held", type=int, default=HELD)
     return parser.parse_args(namespace=Arguments())
 
 

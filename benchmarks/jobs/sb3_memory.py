@@ -6,7 +6,7 @@ import time
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.jobs.definitions import HELD, TRAINING
+from benchmarks.jobs.definitions import TRAINING
 from benchmarks.jobs.probe import arguments, resident, tell
 from benchmarks.jobs.sb3_train import dqn, environment
 
@@ -25,11 +25,11 @@ class Start(BaseCallback):
 def main() -> None:
     asked = arguments()
     _, settings = TRAINING["dqn-pong"]
-    agent = {**settings["agent"], "learning_starts": HELD + 1}
+    agent = {**settings["agent"], "learning_starts": asked.held + 1}
     model, start = dqn(environment(settings["env"]), agent), Start()
-    model.learn(HELD, callback=start)
+    model.learn(asked.held, callback=start)
     seconds, gib = time.perf_counter() - start.begun, (resident() - start.before) / 2**30
-    tell(asked, gib, gib=gib, sps=HELD / seconds, held=HELD)
+    tell(asked, gib, gib=gib, sps=asked.held / seconds, held=asked.held)
 
 
 if __name__ == "__main__":
