@@ -34,6 +34,31 @@ def gae(
     return accumulate(reward + discount * next_value - value, discount * trace)
 
 
+def vtrace(
+    log_ratio: Tensor,
+    reward: Tensor,
+    value: Tensor,
+    next_value: Tensor,
+    discount: Tensor,
+    trace: Tensor,
+    rho: float = 1.0,
+    c: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Targets of the value and advantages of the policy from another's actions (arXiv:1802.01561).
+
+    `log_ratio` is the log-probability of each action now less that when it was taken; ratios are
+    cut at `rho` where they weigh an error and at `c` where they carry it back (eq. 1). `trace` as
+    in `gae`. The advantage is that of section 4.2: `rho_t (r_t + discount v_{t+1} - V_t)`.
+    """
+    ratio = log_ratio.exp()
+    weight = ratio.clamp(max=rho)
+    error = weight * (reward + discount * next_value - value)
+    ahead = accumulate(error, discount * trace * ratio.clamp(max=c))  # v_t - V_t
+    later = torch.cat((ahead[1:], torch.zeros_like(ahead[:1])))
+    following = next_value + torch.where(trace > 0, later, 0)  # v_{t+1}
+    return value + ahead, weight * (reward + discount * following - value)
+
+
 def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
     """Up to `n` rewards, then the value of what followed (Sutton and Barto 2018, eq. 7.1).
 

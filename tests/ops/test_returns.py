@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.ops.returns import accumulate, discounted, gae, n_step
+from operant.ops.returns import accumulate, discounted, gae, n_step, vtrace
 
 GAMMA, LAM = 0.9, 0.5
 
@@ -127,3 +127,57 @@ def test_n_step_is_a_walk_that_stops_at_ends(rows: int, n: int) -> None:
 def test_a_discounted_return_is_a_walk_to_the_end(rows: int) -> None:
     parts = trajectory(rows, 6)
     torch.testing.assert_close(discounted(*parts), walk(*parts, rows))
+
+
+def slow_vtrace(
+    ratio: Tensor, reward: Tensor, value: Tensor, after: Tensor, discount: Tensor, cut: Tensor
+) -> Tensor:
+    """The sum of eq. 1 of the paper, one error at a time, with ratios cut at 1.2 and 0.8."""
+    target = value.clone()
+    rows, columns = reward.shape
+    for t in range(rows):
+        for b in range(columns):
+            carried = 1.0
+            for s in range(t, rows):
+                error = reward[s, b] + discount[s, b] * after[s, b] - value[s, b]
+                target[t, b] += carried * min(1.2, float(ratio[s, b])) * error
+                carried *= float(discount[s, b]) * min(0.8, float(ratio[s, b]))
+                if cut[s, b]:
+                    break
+    return target
+
+
+def test_vtrace_is_the_sum_of_the_paper() -> None:
+    reward, after, discount, cut = trajectory(9, 4)
+    generator = torch.Generator().manual_seed(2)
+    value, log_ratio = torch.randn(2, 9, 4, generator=generator, dtype=torch.float64)
+    # What follows a step is the next row's, unless the episode was cut there.
+    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
+    trace = (~cut).double()
+    target, advantage = vtrace(log_ratio, reward, value, after, discount, trace, 1.2, 0.8)
+    expected = slow_vtrace(log_ratio.exp(), reward, value, after, discount, cut)
+    torch.testing.assert_close(target, expected)
+    following = torch.where(cut, after, torch.cat((expected[1:], after[-1:])))
+    weight = log_ratio.exp().clamp(max=1.2)
+    torch.testing.assert_close(advantage, weight * (reward + discount * following - value))
+
+
+def test_vtrace_of_the_policys_own_actions_is_the_return() -> None:
+    reward, after, discount, cut = trajectory(7, 3)
+    value = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
+    target, advantage = vtrace(
+        torch.zeros_like(reward), reward, value, after, discount, (~cut).double()
+    )
+    expected = walk(reward, after, discount, cut, 7)
+    torch.testing.assert_close(target, expected)
+    torch.testing.assert_close(advantage, expected - value)
+
+
+def test_an_action_that_became_unlikely_moves_little_and_carries_little_back() -> None:
+    target, advantage = vtrace(
+        column(0.0, -1e9), column(0.0, 5.0), column(1.0, 2.0), column(2.0, 0.0),
+        column(GAMMA, GAMMA), column(1.0, 1.0),
+    )  # fmt: skip
+    assert target.flatten().tolist() == pytest.approx([GAMMA * 2, 2])
+    assert advantage.flatten().tolist() == pytest.approx([GAMMA * 2 - 1, 0])
