@@ -13,7 +13,7 @@ from operant.session.plot import COLOURS
 
 SHARE = "time/share_"
 NAMES = {"storing": "moving"}  # what the log calls it, and what it is
-ORDER = ("acting", "stepping", "moving", "learning", "waiting", "other")
+ORDER = ("acting", "stepping", "moving", "learning", "waiting", "idling", "other")
 WORK = ("acting", "stepping", "learning")  # what no loop can do without
 Column = np.ndarray[Any, np.dtype[np.float64]]
 

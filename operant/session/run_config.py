@@ -33,7 +33,8 @@ class EvalConfig(Config):
 class CheckpointConfig(Config):
     """What is saved on the way; a run stopped at any moment goes on from the last."""
 
-    seconds: Positive = 30.0  # between checkpoints
+    seconds: Positive = 30.0  # between checkpoints, at least
+    share: Positive = 0.05  # of the time, at most, for saving: what is large is saved less often
     keep: Count = 3  # the newest ones to keep
 
 

@@ -52,7 +52,7 @@ class Runner:
             with fitting(saved):
                 restore(self, saved.state, *STATE)
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
-        self.saved_at = time.monotonic()
+        self.saved_at, self.saving = time.monotonic(), 0.0  # the last checkpoint, and its seconds
 
     def train(self) -> Self:
         """Train to the last step, or until a signal asks to stop; either way nothing is lost."""
@@ -83,8 +83,13 @@ class Runner:
                 metrics |= self.test()
             self.write(metrics)
             progress.update(self.step, metrics)
-        if time.monotonic() - self.saved_at > self.config.checkpoint.seconds:
+        if self.due():
             self.save()
+
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        since, rule = time.monotonic() - self.saved_at, self.config.checkpoint
+        return since > rule.seconds and self.saving <= rule.share * since
 
     def report(self, steps: int, seconds: float) -> Metrics:
         """Metrics of the epoch, under the names that Stable-Baselines3 made common."""
@@ -128,8 +133,10 @@ class Runner:
 
     def save(self, last: bool = False) -> None:
         """Write a checkpoint of everything."""
+        begin = time.monotonic()
         self.session.save(self.step, self.state_dict, self.reasons(), last)
         self.saved_at = time.monotonic()
+        self.saving = self.saved_at - begin
 
     def reasons(self) -> list[str]:
         """Why going on from a checkpoint would not be bit for bit, if so."""

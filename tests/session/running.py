@@ -22,7 +22,7 @@ from operant.session import checkpoint
 
 COMMON = (
     "--recipe none --seed 3 --threads 1 --quiet --network.hidden 8 --log-every 64 "
-    "--eval.every 128 --eval.episodes 1 --checkpoint.seconds 0.2"
+    "--eval.every 128 --eval.episodes 1 --checkpoint.seconds 0.2 --checkpoint.share 100"
 )
 OFTEN = f"{COMMON} --checkpoint.seconds 0.02"
 PPO = "train ppo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2"

@@ -41,7 +41,7 @@ def test_the_limit_is_the_work_alone_at_its_best(tmp_path: Path) -> None:
 
 
 def test_where_one_side_waits_for_the_other_the_longer_one_is_the_limit(tmp_path: Path) -> None:
-    shares = {"acting": 0.2, "stepping": 0.1, "learning": 0.7, "waiting": 0.2}
+    shares = {"acting": 0.2, "stepping": 0.1, "learning": 0.7, "waiting": 0.2, "idling": 0.1}
     assert profile(written(tmp_path, (1000, 700.0, shares))).limit == pytest.approx(1000)
 
 
@@ -53,6 +53,12 @@ def test_a_run_without_a_line_is_refused(tmp_path: Path) -> None:
 def test_a_profile_is_drawn(tmp_path: Path) -> None:
     draw(profile(written(tmp_path, (1000, 1000.0, FAST))), tmp_path / "profile.png")
     assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_collecting_beside_learning_is_profiled_too(tmp_path: Path) -> None:
+    result = call(f"{AGENTS['ppo']} {COMMON} --sampler async --profile", tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert "idling" in result.out or "waiting" in result.out
 
 
 def test_training_tells_where_its_time_went(tmp_path: Path) -> None:

@@ -3,14 +3,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from running import AGENTS, COMMON, OFTEN, at_call, call, only_run, trace, train
 
 from operant.session.checkpoint import listing, newest
+from operant.session.run_config import CheckpointConfig
+from operant.session.runner import Runner
 
 PPO, DQN = AGENTS["ppo"], AGENTS["dqn"]
 SAVE, FINISH = "operant.session.checkpoint:save", "operant.session.session:Session.finish"
@@ -153,3 +158,20 @@ def test_a_last_checkpoint_that_cannot_be_saved_is_no_success(
     result = call(f"train a2c --steps 20 {COMMON} --checkpoint.seconds 1000", disk / "runs")
     assert result.code == 1
     assert not (only_run(disk / "runs") / "done.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("since", "saving", "due"),
+    [
+        (29.0, 0.0, False),  # half a minute has not passed
+        (31.0, 1.5, True),
+        (31.0, 1.6, False),  # a twentieth of the time would not be enough
+        (201.0, 10.0, True),
+    ],
+)
+def test_what_takes_long_to_save_is_saved_less_often(
+    since: float, saving: float, due: bool
+) -> None:
+    config = SimpleNamespace(checkpoint=CheckpointConfig())
+    runner: Any = SimpleNamespace(saved_at=time.monotonic() - since, saving=saving, config=config)
+    assert Runner.due(runner) is due
