@@ -79,13 +79,19 @@ def draw(sets: dict[str, list[Learned]], out: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for colour, (name, runs) in zip(COLOURS, sets.items(), strict=False):
+        thin = len(runs) > 1
         for run in runs:
-            axes.plot(*run.curve, color=colour, linewidth=0.7, alpha=0.5)
-        (steps, mean), spread = average([run.curve for run in runs])
-        axes.fill_between(
-            steps, mean - spread, mean + spread, color=colour, alpha=0.12, linewidth=0
-        )
-        axes.plot(steps, mean, color=colour, linewidth=2, label=f"{name}, mean ± sd of {len(runs)}")
+            axes.plot(
+                *run.curve, color=colour, linewidth=0.7 if thin else 2, alpha=0.5 + 0.5 * (not thin)
+            )
+        label = f"{name}, one run"
+        if thin:
+            (steps, mean), spread = average([run.curve for run in runs])
+            low, high = mean - spread, mean + spread
+            axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
+            axes.plot(steps, mean, color=colour, linewidth=2)
+            label = f"{name}, mean ± sd of {len(runs)} runs"
+        axes.plot([], [], color=colour, linewidth=2, label=label)
     axes.set(xlabel="environment steps", ylabel=LABELS[RETURN])
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(color="#dddddd", linewidth=0.6)
