@@ -33,6 +33,7 @@ class Work:
     extra: tuple[str, ...] = ()  # further figures of the job that the closing line tells
     repeats: int = 3  # unless asked otherwise
     talks: bool = False  # its job shows how far it is on standard error
+    spawns: bool = False  # its job starts processes, which cannot be told from those of others
 
 
 def training(*peers: str) -> dict[str, str]:
@@ -56,6 +57,7 @@ WORKS = {
         title="The same, collecting while learning; the policy is at most one rollout stale",
         jobs=training("sb3", "tianshou", "skrl"),
         ratio=3.0,
+        spawns=True,
     ),
     "ppo-halfcheetah": Work(
         title="PPO on HalfCheetah-v5: 8 environments, 256 steps, 10 epochs of 32 minibatches, "
@@ -97,6 +99,7 @@ WORKS = {
         extra=("speedups", "steadiness"),
         repeats=1,
         talks=True,
+        spawns=True,
     ),
     "startup": Work(
         title="`operant train` on CartPole-v1 with one update, from the command to its exit",
