@@ -83,9 +83,9 @@ class NativeEnvManager(Resumable):
         seed = self._seed_for(seed)
         if seed is not None:
             seed %= SEEDS - self.num_envs  # batches give each environment the next one
-        if seed is not None and _seeded_when_made(self.env):
-            self.env.close()
-            self.env, seed = self.env_fn(seed), None
+            if _seeded_when_made(self.env):
+                self.env.close()
+                self.env, seed = self.env_fn(seed), None
         raw, infos = self.env.reset(seed=seed)
         self._ended = self._none
         return self._observe(raw, infos, self._none)

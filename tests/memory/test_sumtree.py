@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from operant.memory.sumtree import TOP, WIDTH, SumTree, tree_bytes
 
-SIZES = [1, 15, 16, 17, 300, TOP, TOP + 1, 70_000]
+SIZES = [1, WIDTH - 1, WIDTH, WIDTH + 1, 300, TOP, TOP + 1, 70_000]
 WEIGHTS = st.sampled_from([0.0, 1e-12, 1e-3, 0.1, 1.0, 2.0, 7.0, 1e6])
 ODD = st.sampled_from([0.0, 0.0, 1e-45, 1e-38, 1e-17, 0.1, 1 / 3, 1e17, 1e35])
 
