@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.picture import blank
 from operant.session.log import Series, read_metrics
-from operant.session.plot import COLOURS, EVALUATION, LABELS, average
+from operant.session.plot import COLOURS, EVALUATION, Curve, draw_group, dress
 
 RETURN = "rollout/ep_rew_mean"
 
@@ -70,33 +71,12 @@ def distance(one: Sequence[Learned], other: Sequence[Learned]) -> tuple[float, f
 
 
 def draw(sets: dict[str, list[Learned]], out: Path) -> None:
-    """The means of both sets with the spread of each, and every run."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # over a second
-    from matplotlib.figure import Figure  # noqa: PLC0415
-    from matplotlib.ticker import EngFormatter  # noqa: PLC0415
-
-    figure = Figure(figsize=(6.5, 3.6), dpi=144, layout="constrained")
-    FigureCanvasAgg(figure)
+    """Both sets over each other."""
+    figure = blank(6.5, 3.6)
     axes = figure.add_subplot()
     for colour, (name, runs) in zip(COLOURS, sets.items(), strict=False):
-        thin = len(runs) > 1
-        for run in runs:
-            axes.plot(
-                *run.curve, color=colour, linewidth=0.7 if thin else 2, alpha=0.5 + 0.5 * (not thin)
-            )
-        label = f"{name}, one run"
-        if thin:
-            (steps, mean), spread = average([run.curve for run in runs])
-            low, high = mean - spread, mean + spread
-            axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
-            axes.plot(steps, mean, color=colour, linewidth=2)
-            label = f"{name}, mean ± sd of {len(runs)} runs"
-        axes.plot([], [], color=colour, linewidth=2, label=label)
-    axes.set(xlabel="environment steps", ylabel=LABELS[RETURN])
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
+        draw_group(axes, name, [Curve(name, run.curve, None) for run in runs], colour)
+    dress(axes, RETURN)
     figure.savefig(out)
 
 

@@ -27,7 +27,7 @@ def draw(name: str, result: Mapping[str, Any], path: Path) -> None:
     else:
         spent = {who: middle(runs, "spent") for who, runs in result["runs"].items()}
         spent = {who: parts for who, parts in spent.items() if parts}
-        figure = _figure(6.5, 4.6 if spent else 3.2)
+        figure = blank(6.5, 4.6 if spent else 3.2)
         panels = figure.subplots(
             1 + bool(spent), 1, squeeze=False, height_ratios=(3, 2)[: 1 + bool(spent)]
         )
@@ -82,7 +82,7 @@ def times(axes: Axes, spent: Mapping[str, Mapping[str, float]]) -> None:
 
 def scaling(points: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:
     """Steps per second over environments, a panel for each kind of environment."""
-    figure = _figure(9.0, 5.2)
+    figure = blank(9.0, 5.2)
     axes = figure.subplots(2, -(-len(points) // 2), squeeze=False).flatten()
     for ax, (kind, by_sampler) in zip(axes, points.items(), strict=False):
         for place, (sampler, by_count) in enumerate(by_sampler.items()):
@@ -101,7 +101,8 @@ def scaling(points: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:
     return figure
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
+    """A figure without a screen, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # over a second
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -49,8 +49,8 @@ def plot_runs(run_dirs: Sequence[Path], out: Path, key: str = "rollout/ep_rew_me
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for i, (label, curves) in enumerate(groups.items()):
-        _draw(axes, label, curves, COLOURS[i % len(COLOURS)])
-    _dress(axes, key)
+        draw_group(axes, label, curves, COLOURS[i % len(COLOURS)])
+    dress(axes, key)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out)
@@ -89,7 +89,8 @@ def _label(run: Path) -> str:
         return run.resolve().name  # not made by a session: it can only be called by its place
 
 
-def _draw(axes: Axes, label: str, curves: Sequence[Curve], colour: str) -> None:
+def draw_group(axes: Axes, label: str, curves: Sequence[Curve], colour: str) -> None:
+    """Runs of one kind: each of them, and their mean with a band."""
     if len(curves) == 1:
         axes.plot(*curves[0].values, color=colour, linewidth=1.8, label=label)
     else:
@@ -108,7 +109,8 @@ def _draw(axes: Axes, label: str, curves: Sequence[Curve], colour: str) -> None:
             )
 
 
-def _dress(axes: Axes, key: str) -> None:
+def dress(axes: Axes, key: str) -> None:
+    """Axes, grid and legend."""
     from matplotlib.ticker import EngFormatter  # noqa: PLC0415
 
     axes.set_xlabel("environment steps")
