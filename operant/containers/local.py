@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from math import isfinite
 from time import perf_counter
 from typing import Any, Self
 
@@ -47,7 +48,7 @@ class LocalWorker:
             metrics = self.agent.update()
             self.seconds["storing"] += stored - collected
             self.seconds["learning"] += perf_counter() - stored
-            self.local_step_count += int(chunk.valid.sum())
+            self.local_step_count += int(np.count_nonzero(chunk.valid.numpy()))
             self._count(metrics | self.sampler.metrics)
         return self
 
@@ -58,7 +59,7 @@ class LocalWorker:
     def _count(self, metrics: Metrics) -> None:
         self.episodes += self.explorer.finished
         for name, value in metrics.items():
-            if not np.isfinite(value):
+            if not isfinite(value):
                 raise TrainingFault(
                     f"step {self.local_step_count}: {name} is {value}; nothing was saved since. "
                     f"A smaller learning rate or a bound on the gradient (max_grad_norm) helps"

@@ -18,15 +18,18 @@ Tree = Any  # a leaf, or a dict, list, tuple or named tuple of trees
 
 def map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """Apply `function` to each leaf of `tree` and the leaves at the same place of `others`."""
+    kind = type(tree)
+    if kind is Tensor or kind is np.ndarray:  # most are: no need to ask what else it might be
+        return function(tree, *others)
     if tree is None:
         return None
     if isinstance(tree, dict):
-        parts = {k: map(function, v, *(o[k] for o in others)) for k, v in tree.items()}
-        return parts if type(tree) is dict else type(tree)(parts)
-    if isinstance(tree, tuple | list):
+        parts = {k: map(function, v, *[o[k] for o in others]) for k, v in tree.items()}
+        return parts if kind is dict else kind(parts)
+    if isinstance(tree, (tuple, list)):
         # Iteration, not indexing: a namedarraytuple's index reaches into its fields.
         mapped = [map(function, *parts) for parts in zip(tree, *others, strict=True)]
-        return type(tree)(*mapped) if hasattr(tree, "_fields") else type(tree)(mapped)
+        return kind(*mapped) if hasattr(tree, "_fields") else kind(mapped)
     return function(tree, *others)
 
 

@@ -229,20 +229,20 @@ class _Shift:
         return _plain_int(x) + self.start
 
 
-@dataclass(frozen=True)
 class _Rescale:
     """From [-1, 1] to the bounds of the environment, where it has them; clipped in any case."""
 
-    box: gs.Box
+    def __init__(self, box: gs.Box) -> None:
+        self.low, self.high, self.dtype = box.low, box.high, np.dtype(box.dtype)
+        self.half = 0.5 * (box.high - box.low) if box.is_bounded() else None
 
     def __call__(self, x: Array) -> Array:
-        low, high = self.box.low, self.box.high
-        if self.box.is_bounded():
-            x = low + (np.clip(x, -1, 1) + 1) * (0.5 * (high - low))
-        x = np.clip(x, low, high)
-        if np.dtype(self.box.dtype).kind in "iu":
+        if self.half is not None:
+            x = self.low + (x.clip(-1, 1) + 1) * self.half
+        x = x.clip(self.low, self.high)
+        if self.dtype.kind in "iu":
             x = np.rint(x)
-        return x.astype(self.box.dtype, copy=False)
+        return x.astype(self.dtype, copy=False)
 
 
 def _plain_int(x: Array) -> Any:

@@ -72,24 +72,26 @@ class ExperienceReplay:
             part = frames.store(part)
         if self.ring is None:
             self._allocate({k: getattr(part, k) for k in STORED}, envs)
-        columns = np.arange(envs)
         # A step that was followed by a reset at once leaves a row for its final observation.
-        before = np.cumsum(part.replaced, axis=0) - part.replaced
-        rows = (self.cursor + np.arange(steps)[:, None] + before) % self.capacity
-        for name in STORED:
-            source = tree.index(getattr(part, name), slice(0, steps))
-            tree.write(self.fields[name], (rows, columns), source)
-        t, b = np.nonzero(part.replaced)
-        if len(t):
+        extra = np.zeros((steps + 1, envs), np.int64)
+        reset = bool(part.replaced.any())
+        if reset:
+            part.replaced.cumsum(axis=0, out=extra[1:])
+        columns = np.arange(envs)
+        rows = (self.cursor + np.arange(steps + 1)[:, None] + extra) % self.capacity
+        for name in SEEN:
+            tree.write(self.fields[name], (rows, columns), getattr(part, name))
+        for name in STEPS:
+            tree.write(self.fields[name], (rows[:steps], columns), getattr(part, name))
+        if reset:
+            t, b = part.replaced.nonzero()
             final, state = (part.final_observation, (t, b)), (part.hidden_state, (t + 1, b))
-            self._write_sight((rows[t, b] + 1) % self.capacity, b, final, state)
-        self.written = self.written + steps + part.replaced.sum(axis=0)
-        self.cursor = self.written % self.capacity
-        last = (np.full(envs, steps), columns)
-        self._write_sight(self.cursor, columns, (part.observation, last), (part.hidden_state, last))
-        self.fields["first"][self.cursor, columns] = part.first[steps]
-        self.count = self._held(self.count + steps + part.replaced.sum(axis=0))
-        self.stored += int(part.valid.sum())
+            self._write_end(((rows[t, b] + 1) % self.capacity, b), final, state)
+        advance = steps + extra[steps]
+        self.written = self.written + advance
+        self.cursor = rows[steps]
+        self.count = self._held(self.count + advance)
+        self.stored += int(np.count_nonzero(part.valid))
 
     def _check_room(self, steps: int, envs: int) -> None:
         check_room(self.size, steps, envs)
@@ -125,11 +127,8 @@ class ExperienceReplay:
                 count = count - gone
         return count
 
-    def _write_sight(
-        self, rows: Array, columns: Array, seen: tuple[Any, Any], state: tuple[Any, Any]
-    ) -> None:
-        """Rows in which something was seen but nothing decided."""
-        at = (rows, columns)
+    def _write_end(self, at: Any, seen: tuple[Any, Any], state: tuple[Any, Any]) -> None:
+        """Rows in which an episode's end was seen but nothing decided."""
         tree.write(self.fields["observation"], at, tree.index(*seen))
         tree.write(self.fields["hidden_state"], at, tree.index(*state))
         for name in ("first", "terminated", "truncated", "valid", "reward"):

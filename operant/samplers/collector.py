@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -172,7 +173,7 @@ def check_finite(chunk: Experience) -> None:
     shown = {"observation": chunk.observation, "reward": chunk.reward}
     for name, x in tree.leaves(shown):
         # One sum decides in the good case; an infinity or NaN anywhere survives it.
-        if x.is_floating_point() and not np.isfinite(float(x.sum())):
+        if x.is_floating_point() and not isfinite(x.numpy().sum(dtype=np.float64)):
             bad = (~x.isfinite()).nonzero()
             if len(bad):
                 t, b, *place = bad[0].tolist()
