@@ -30,8 +30,9 @@ from operant.session.run_config import RunConfig
 
 MakeAgent = Callable[[Spaces], PortableAgent]
 LOOK = 0.25  # seconds that an environment is watched for
-DEAR = 100e-6  # seconds a step must take before it is worth a process
-START = 1e-3  # seconds that a batch must save to be worth waking workers for
+DEAR = 100e-6  # seconds a step must take before waiting for it is worth a process
+SHORTER = 0.4e-3  # seconds by which a step of all environments must shrink to be worth workers
+START = 1e-3  # seconds that a batch must save to be worth waking them for
 CROWD = 64  # processes that may wait side by side
 
 
@@ -139,8 +140,8 @@ def _by_pace(
         why = f"sampler serial over {crowd} environment processes: {takes}, mostly of waiting"
         return {"sampler": "serial", "env": changed}, why
     length: int = config.agent.length  # type: ignore[attr-defined]  # every agent's config has it
-    saved = wall * env.num_envs * length * (1 - 1 / workers)
-    if wall <= DEAR or saved <= START:
+    saved = wall * env.num_envs * (1 - 1 / workers)  # in one step of all
+    if saved <= SHORTER or saved * length <= START:
         return {"sampler": "serial"}, f"sampler serial: {takes}, too little for workers to pay"
     if device != "cpu":  # whose acting workers would have to do without
         why = f"sampler serial over {workers} environment processes: {takes} of computing"

@@ -86,6 +86,15 @@ def test_workers_must_save_more_than_waking_them_costs(
     assert ("env" in changes) == (device == "cuda")
 
 
+@pytest.mark.parametrize(("count", "expected"), [(64, "serial"), (128, "parallel")])
+def test_cheap_environments_get_workers_when_they_are_many(
+    count: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "pace", lambda env: (10e-6, 10e-6))
+    changes, _ = sampling.choose(config_of(num_envs=count), "cpu")
+    assert changes == {"sampler": expected}
+
+
 def test_a_choice_that_was_made_is_kept() -> None:
     assert sampling.choose(config_of(sampler="alternating"), "cpu") == ({}, "")
 
