@@ -145,7 +145,8 @@ class Twins(nn.Module):
         for w, b in hidden:
             x = torch.baddbmm(b, x, w).relu_()
         # Far quicker than a batched product of a matrix and a vector.
-        return (x * weight.mT).sum(-1) + bias.squeeze(-1)
+        worth: Tensor = (x * weight.mT).sum(-1) + bias.squeeze(-1)
+        return worth
 
 
 def squashed(actor: nn.Module, observation: Tensor) -> tuple[Tensor, Tensor]:
