@@ -63,6 +63,7 @@ WORKS = {
         title="PPO on HalfCheetah-v5: 8 environments, 256 steps, 10 epochs of 32 minibatches, "
         "two networks of 64×64",
         jobs=training("sb3"),
+        spawns=True,
     ),
     "dqn-pong": Work(
         title="DQN on Pong: 1 environment, an update of 32 every 4 steps, epsilon 0.05, "
