@@ -119,7 +119,8 @@ def test_a_sampler_that_is_forgotten_takes_its_workers_along() -> None:
 
 
 ORPHANS = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 sys.path.insert(0, {tests!r})
 import fragile
 sampler = fragile.{make}(0, mode="hang", at=1)
