@@ -238,7 +238,7 @@ class _Rescale:
 
     def __call__(self, x: Array) -> Array:
         if self.half is not None:
-            x = self.low + (x.clip(-1, 1) + 1) * self.half
+            x = self.low + (x + 1) * self.half
         x = x.clip(self.low, self.high)
         if self.dtype.kind in "iu":
             x = np.rint(x)
