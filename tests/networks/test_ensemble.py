@@ -19,12 +19,16 @@ OUTPUTS = {"value": (1,), "choice": (4,)}
 
 
 def pair(late: bool = False, **settings: Any) -> list[Any]:
-    """Two networks that differ only in their first weights."""
+    """Two networks of the same kind; their biases, which begin at zero, are drawn as well."""
     config = NetworkConfig(hidden=(8, 6), **settings)
     inputs = {"x": INPUTS["x"]} if late else INPUTS
     joins = {"y": INPUTS["y"]} if late else None
     generator = torch.Generator().manual_seed(3)
-    return [build_network(config, inputs, OUTPUTS, generator, joins) for _ in range(2)]
+    made = [build_network(config, inputs, OUTPUTS, generator, joins) for _ in range(2)]
+    with torch.no_grad():
+        for parameter in (p for network in made for p in network.parameters() if p.dim() == 1):
+            parameter.uniform_(-1, 1, generator=generator)
+    return made
 
 
 def seen(*lead: int) -> dict[str, Tensor]:
@@ -63,6 +67,9 @@ def test_gradients_of_a_batched_product_are_those_of_the_networks() -> None:
         for layer, stacked in zip(network.parts["head.1"].layers, together.layers, strict=True):
             torch.testing.assert_close(slope(stacked.weight)[i], slope(layer.weight).T)
             torch.testing.assert_close(slope(stacked.bias)[i, 0], slope(layer.bias))
+        layer, stacked = network.outputs["value"], together.outputs["value"]
+        torch.testing.assert_close(slope(stacked.weight)[i], slope(layer.weight).T)
+        torch.testing.assert_close(slope(stacked.bias)[i, 0], slope(layer.bias))
 
 
 @pytest.mark.parametrize("settings", [{"lstm": 4}, {"separate": True}])
