@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from operant.core.errors import TrainingFault
+from operant.core.compiled import compiled
+from operant.core.errors import TrainingFault, UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
@@ -48,7 +49,7 @@ class PrioritizedReplay(ExperienceReplay):
         last = np.minimum(held + advance, self.capacity - 1)
         if (last > self.count).any():  # not overwritten, and yet gone: their frames are
             rows, columns, _ = self._behind(self.count + 1, last + 1)
-            self.tree.set(rows * len(self.count) + columns, 0.0)
+            self.tree.set(rows * len(self.count) + columns, np.zeros(len(rows)))
 
     def _allocate(self, example: dict[str, Any], envs: int) -> Ring:
         ring = super()._allocate(example, envs)
@@ -77,27 +78,35 @@ class PrioritizedReplay(ExperienceReplay):
             low, high = (np.full_like(self.count, x) for x in both)
             self._weigh(low, high)
         places, priority = self.tree.draw(self.random.random(batch_size))
-        lowest = np.minimum.reduce(priority)
-        if not lowest:
+        weight = _importance(priority, self.beta(self.stored))
+        if not weight[0]:
             raise no_start(length, self.size)
-        # (N P)^-beta over its maximum, in which N and the sum of priorities cancel.
-        weight = (priority / lowest) ** np.float32(-self.beta(self.stored))
         self._drawn = places
         return places, torch.from_numpy(weight)
 
     def prioritize(self, place: Array | Tensor, error: Tensor) -> None:
         """Draw what came from `place` by how wrong the agent was about it, `error` `[batch]`."""
         places = np.asarray(place)
-        size = np.abs(error.detach().cpu().numpy())
-        priority = (size + np.float32(LEAST)) ** np.float32(self.alpha)
+        if places.shape != error.shape:
+            raise UsageError(
+                f"place has shape {places.shape}, error {tuple(error.shape)}; expected one each"
+            )
+        priority = _priority(error.detach().cpu().numpy(), self.alpha)
         highest = float(np.maximum.reduce(priority))
         if not isfinite(highest):  # a NaN is its own maximum
             raise TrainingFault(f"the error of a sample is {highest}; a smaller lr helps")
         if places is not self._drawn:
+            self._check(places)
             held = self.tree.weights.take(places) > 0  # else overwritten since they were drawn
             places, priority = places[held], priority[held]
         self.tree.set(places, priority)
         self.highest = max(self.highest, highest)
+
+    def _check(self, places: Array) -> None:
+        end = len(self.tree.weights)
+        strange = places[(places < 0) | (places >= end)]
+        if len(strange):
+            raise UsageError(f"place = {strange[0]}: expected what was drawn, from 0 to {end - 1}")
 
     def state_dict(self) -> dict[str, Any]:
         """Everything held, and all priorities."""
@@ -107,3 +116,22 @@ class PrioritizedReplay(ExperienceReplay):
         """Put back what `state_dict` gave."""
         super().load_state_dict(state)
         restore(self, state, "highest", "length", "tree")
+
+
+@compiled
+def _importance(priority: Array, beta: float) -> Array:
+    """(N P)^-beta over its maximum, in which N and the sum of priorities cancel."""
+    lowest = priority.min()
+    weight = np.zeros(len(priority), np.float32)
+    if lowest > 0.0:
+        for i in range(len(priority)):
+            weight[i] = (lowest / priority[i]) ** beta
+    return weight
+
+
+@compiled
+def _priority(error: Array, alpha: float) -> Array:
+    priority = np.empty(len(error))
+    for i in range(len(error)):
+        priority[i] = (abs(error[i]) + LEAST) ** alpha
+    return priority

@@ -135,6 +135,15 @@ def test_what_was_overwritten_since_it_was_drawn_is_left_alone(again: bool) -> N
     assert set(begins(memory, 200)) == set(range(2, 9))
 
 
+@pytest.mark.parametrize("place", [-1, 64, 10**9])
+def test_a_place_that_was_never_drawn_is_refused(place: int) -> None:
+    memory = plain()
+    with pytest.raises(UsageError, match=f"place = {place}: expected what was drawn, from 0 to 63"):
+        memory.prioritize(np.array([0, place]), torch.ones(2))
+    with pytest.raises(UsageError, match=r"place has shape \(2,\), error \(3,\)"):
+        memory.prioritize(np.array([0, 1]), torch.ones(3))
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_an_error_that_is_no_number_is_refused(bad: float) -> None:
     memory = plain(steps=2)
