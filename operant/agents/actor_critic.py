@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -39,6 +40,10 @@ class ActorCriticConfig(Config):
     normalize_advantage: bool = False  # bring advantages to mean zero and deviation one
 
 
+ALONE: dict[str, Any] = {
+    "compile_threads": 1
+}  # two are no quicker, and need processes beside this one
+Loss = Callable[[Any, Tensor | None], tuple[Tensors, Tensors]]
 Batch = namedarraytuple(
     "Batch", "observation hidden_state first action log_prob advantage target valid"
 )
@@ -99,6 +104,7 @@ class ActorCritic:
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from
         self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
+        self._loss: Loss = self.compute_loss
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: Any, seed: int) -> Self:
@@ -169,10 +175,15 @@ class ActorCritic:
 
     def learn(self, batch: Any) -> list[Tensors]:
         """One gradient step on the whole batch; its metrics."""
-        losses, metrics = self.compute_loss(batch, batch.valid)
+        losses, metrics = self._loss(batch, batch.valid)
         loss = total(losses)
         norm = self.optimizer.step(loss, self.steps)
         return [{**metrics, "loss": loss, "grad_norm": norm}]
+
+    def compile(self) -> None:
+        """Learn by machine code; the first update then takes up to half a minute longer."""
+        # Batches differ in size by the steps that only reset.
+        self._loss = torch.compile(self.compute_loss, dynamic=True, options=ALONE)
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

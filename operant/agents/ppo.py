@@ -43,7 +43,7 @@ class PPO(ActorCritic):
         seen: list[Tensors] = []
         for parts in epochs:
             for part, valid in parts:
-                losses, metrics = self.compute_loss(part, valid)
+                losses, metrics = self._loss(part, valid)
                 loss = total(losses)
                 norm = self.optimizer.step(loss, self.steps)
                 seen.append({**metrics, "loss": loss, "grad_norm": norm})

@@ -35,6 +35,7 @@ class Towers(nn.Module):
         self._networks = dict(networks)
         self.recurrent = any(network.recurrent for network in self._networks.values())
         self._asked: dict[Any, list[tuple[str, Network, tuple[str, ...]]]] = {}  # by the outputs
+        self.behind(None)  # what learning asks for: known before anything is compiled
 
     def forward(
         self,

@@ -20,6 +20,7 @@ from operant.envs.manager import cores, make_manager, native
 from operant.networks.build import build_network, precision_of
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
+from operant.session.compiling import choose_compile
 from operant.session.machine import prepare
 from operant.session.run_config import RunConfig
 from operant.session.sampling import choose, make_sampler, worker_count
@@ -33,6 +34,8 @@ def build(config: RunConfig) -> LocalWorker:
     played = evaluation(config, config.eval.episodes)
     seed = seed_for(config.seed, "env")
     agent, sampler = make_sampler(config, partial(build_agent, config), seed, played)
+    if config.compile == "on":
+        agent.compile()  # type: ignore[attr-defined]  # `choose_compile` has seen that it can
     return LocalWorker(Explorer(sampler), agent.memory, agent)
 
 
@@ -80,8 +83,10 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:
     threads = config.threads or (free if images or products(config) >= WORTH_THREADS else 1)
     every = config.eval.every or max(1, config.steps // 10)
     network = replace(config.network, precision=precision_of(config.network, images, device))
-    changes |= {"device": device, "threads": threads, "network": network}
-    return changes | {"eval": replace(config.eval, every=every)}, why
+    compiled, therefore = choose_compile(config, images, device)
+    changes |= {"device": device, "threads": threads, "network": network, "compile": compiled}
+    changes |= {"eval": replace(config.eval, every=every)}
+    return changes, "\n".join(filter(None, (why, therefore)))
 
 
 def products(config: RunConfig) -> int:

@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     config: RunConfig
     spaces: Spaces
     agent: Agent
-    why: str  # this sampler, where it was `auto`
+    why: str  # this sampler and whether to compile, where that was `auto`
 
 
 def try_out(config: RunConfig) -> Trial:

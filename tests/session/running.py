@@ -34,6 +34,7 @@ AGENTS = {
     "dqn": DQN,
     "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
     "--steps 160",
+    "ppo compiled": f"{PPO} --compile on --network.separate --steps 300",
     "ppo with memory": f"{PPO} --network.lstm 4 --steps 300",
     "ppo over processes": f"{PPO} --env.manager subproc --env.workers 2 --steps 300",
     "ppo in parallel": f"{PPO} --sampler parallel --env.workers 2 --network.lstm 4 --steps 300",
