@@ -1,7 +1,7 @@
 """The arithmetic of the training works in plain torch: acting once, and one gradient step.
 
 Each is offered in the ways known to be fast: fp32 or bf16, channels last for images, a fused Adam,
-twin critics as one batched product. Nothing is compiled, stored, logged or checked.
+twin critics as one batched product, a compiled loss. Nothing is stored, logged or checked.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def surrogate(log_prob: Tensor, advantage: Tensor) -> Tensor:
     return torch.min(advantage * ratio, advantage * ratio.clamp(0.8, 1.2)).mean()
 
 
-def ppo_step(networks: list[nn.Module], observation: Tensor, actions: int, bf16: bool) -> Call:
+def ppo_step(
+    networks: list[nn.Module], observation: Tensor, actions: int, bf16: bool, compiled: bool = False
+) -> Call:
     """One gradient step: a network for both, or one for the policy and one for the value.
 
     `actions` counts choices, or is minus the dimensions of a continuous action.
@@ -92,7 +94,7 @@ def ppo_step(networks: list[nn.Module], observation: Tensor, actions: int, bf16:
     chosen = torch.randint(max(actions, 1), (size, 1))
     advantage, target, noise = torch.randn(size), torch.randn(size), torch.randn(size, abs(actions))
 
-    def learn() -> None:
+    def objective() -> Tensor:
         with low(bf16):
             outs = torch.cat([network(observation) for network in networks], -1).float()
         policy, value = outs[:, :-1], outs[:, -1]
@@ -103,8 +105,13 @@ def ppo_step(networks: list[nn.Module], observation: Tensor, actions: int, bf16:
             log_prob = -(((noise - policy) / log_std.exp()).square() / 2 + log_std).sum(-1)
             entropy = log_std.sum()
         loss = F.mse_loss(value, target) / 2 - surrogate(log_prob, advantage)
+        return loss - 0.01 * entropy.mean()
+
+    loss_of = torch.compile(objective, options={"compile_threads": 1}) if compiled else objective
+
+    def learn() -> None:
         optimizer.zero_grad(set_to_none=True)
-        (loss - 0.01 * entropy.mean()).backward()
+        loss_of().backward()
         nn.utils.clip_grad_norm_(moved, 0.5, foreach=True)
         optimizer.step()
 

@@ -16,7 +16,7 @@ from operant.session import compiling
 from operant.session.compiling import ENOUGH, choose_compile, gradient_steps
 from operant.session.run_config import RunConfig
 
-LONG = {"steps": 10**9}
+LONG: dict[str, Any] = {"steps": 10**9}
 BROKEN = "torch.compile fails here (Error: no compiler)"
 
 
