@@ -9,8 +9,9 @@ import numpy as np
 from operant.core.compiled import compiled
 from operant.core.tree import Array
 
-BITS = 4
-WIDTH = 1 << BITS  # numbers below each sum: five levels reach a million
+BITS = 3
+WIDTH = 1 << BITS  # numbers below each sum: as many as lie side by side in a processor's cache
+TOP = 2048  # sums that are passed in one sweep, by draws that come in order
 
 
 class SumTree:
@@ -22,12 +23,11 @@ class SumTree:
     """
 
     def __init__(self, size: int) -> None:
-        depth = 1
-        while WIDTH**depth < size:
-            depth += 1
-        # From the top, which is one family, down to the weights; every sum has all its numbers.
-        counts = [WIDTH * -(-size // WIDTH**below) for below in range(depth, 0, -1)]
-        self.levels = tuple(np.zeros(count) for count in counts)
+        counts = [WIDTH * -(-size // WIDTH)]
+        while counts[-1] > TOP or len(counts) == 1:
+            counts.append(WIDTH * -(-counts[-1] // WIDTH**2))
+        # From the top down to the weights; every sum has all its numbers.
+        self.levels = tuple(np.zeros(count) for count in reversed(counts))
 
     @property
     def weights(self) -> Array:
@@ -72,17 +72,28 @@ def _set(levels: tuple[Array, ...], places: Array, weights: Array) -> None:
         for i in range(len(families)):
             first = families[i] << BITS
             total = 0.0
-            for weight in level[first : first + WIDTH]:
-                total += weight
+            for child in range(first, first + WIDTH):
+                total += level[child]
             above[families[i]] = total
             families[i] >>= BITS
 
 
 @compiled
 def _draw(levels: tuple[Array, ...], uniform: Array, places: Array, weights: Array) -> None:
-    count = len(uniform)
-    rest = (uniform + np.arange(count)) * (levels[0].sum() / count)
-    for level in levels:  # all draws down one level: none waits for another's memory
+    count, rest, top = len(uniform), np.empty(len(uniform)), levels[0]
+    total, last = 0.0, 0  # sum of all, and the last place with any weight
+    for child in range(len(top)):
+        total += top[child]
+        if top[child] > 0.0:
+            last = child
+    child, before = 0, 0.0  # where the sweep is, and the sum of what it has passed
+    for i in range(count):
+        target = (uniform[i] + i) * (total / count)
+        while child < last and before + top[child] <= target:
+            before += top[child]
+            child += 1
+        places[i], weights[i], rest[i] = child, top[child], target - before
+    for level in levels[1:]:  # all draws down one level: none waits for another's memory
         for i in range(count):
             first = places[i] << BITS
             chosen, left = first, rest[i]

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operant.memory.sumtree import WIDTH, SumTree, tree_bytes
+from operant.memory.sumtree import TOP, WIDTH, SumTree, tree_bytes
 
-TWO, THREE = WIDTH**2, WIDTH**3  # places that so many levels reach
-SIZES = [1, WIDTH - 1, WIDTH, WIDTH + 1, TWO, TWO + 1, 300, THREE, THREE + 1, 70_000]
+SIZES = [1, WIDTH - 1, WIDTH, WIDTH + 1, 300, TOP, TOP + 1, WIDTH * TOP + 1, 150_000]
 WEIGHTS = st.sampled_from([0.0, 1e-12, 1e-3, 0.1, 1.0, 2.0, 7.0, 1e6])
 ODD = st.sampled_from([0.0, 0.0, 1e-45, 1e-38, 1e-17, 0.1, 1 / 3, 1e17, 1e35])
 
@@ -61,7 +60,7 @@ def test_draws_that_are_evenly_spread_meet_each_place_as_often_as_it_weighs(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    size=st.sampled_from([17, 300, THREE + 1, 70_000]),
+    size=st.sampled_from([17, 300, TOP + 1, 150_000]),
     chosen=st.lists(st.tuples(st.integers(0, 10**6), ODD), min_size=1, max_size=60),
     uniform=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20),
 )
@@ -77,11 +76,11 @@ def test_a_place_without_weight_is_never_drawn_whatever_the_rounding(
 
 
 def test_a_draw_that_rounding_leads_astray_is_mended() -> None:
-    tree = SumTree(THREE + 1)
+    tree = SumTree(TOP + 1)
     tree.set(np.array([5, 20]), np.ones(2))
     tree.levels[0][0] = 1e9  # what no rounding does: far more than the numbers below
     places, weights = tree.draw(np.array([0.5]))
-    assert (places.tolist(), weights.tolist()) == ([20], [1.0])  # the last that has any
+    assert (places.tolist(), weights.tolist()) == ([5], [1.0])  # the last below that sum
 
 
 def test_each_stratum_is_drawn_once() -> None:
@@ -91,11 +90,11 @@ def test_each_stratum_is_drawn_once() -> None:
     assert sorted(places) == list(range(64))
 
 
-@pytest.mark.parametrize(("size", "levels"), [(1000, 3), (10**5, 5), (10**6, 5), (10**7, 6)])
+@pytest.mark.parametrize(("size", "levels"), [(1000, 2), (10**5, 3), (10**6, 4), (10**7, 6)])
 def test_levels_grow_with_the_logarithm_of_the_size(size: int, levels: int) -> None:
     tree = SumTree(size)
     assert len(tree.levels) == levels
-    assert sum(x.nbytes for x in tree.levels) == pytest.approx(tree_bytes(size), rel=0.05)
+    assert sum(x.nbytes for x in tree.levels) == pytest.approx(tree_bytes(size), rel=0.15)
 
 
 def test_a_restored_tree_draws_the_same() -> None:
