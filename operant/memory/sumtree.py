@@ -93,7 +93,10 @@ def _draw(levels: tuple[Array, ...], uniform: Array, places: Array, weights: Arr
             before += top[child]
             child += 1
         places[i], weights[i], rest[i] = child, top[child], target - before
-    for level in levels[1:]:  # all draws down one level: none waits for another's memory
+    for level in levels[1:]:
+        for i in range(count):  # for what is far in memory, all draws wait at once
+            first = places[i] << BITS
+            weights[i] = level[first] + level[first + WIDTH - 1]
         for i in range(count):
             first = places[i] << BITS
             chosen, left = first, rest[i]
