@@ -81,11 +81,9 @@ def _set(levels: tuple[Array, ...], places: Array, weights: Array) -> None:
 @compiled
 def _draw(levels: tuple[Array, ...], uniform: Array, places: Array, weights: Array) -> None:
     count, rest, top = len(uniform), np.empty(len(uniform)), levels[0]
-    total, last = 0.0, 0  # sum of all, and the last place with any weight
-    for child in range(len(top)):
-        total += top[child]
-        if top[child] > 0.0:
-            last = child
+    total, last = top.sum(), len(top) - 1
+    while last > 0 and top[last] == 0.0:  # nothing is drawn from there
+        last -= 1
     child, before = 0, 0.0  # where the sweep is, and the sum of what it has passed
     for i in range(count):
         target = (uniform[i] + i) * (total / count)
