@@ -40,9 +40,8 @@ class ActorCriticConfig(Config):
     normalize_advantage: bool = False  # bring advantages to mean zero and deviation one
 
 
-ALONE: dict[str, Any] = {
-    "compile_threads": 1
-}  # two are no quicker, and need processes beside this one
+# Compiling by two threads is no quicker, and needs processes beside this one.
+ALONE: dict[str, Any] = {"compile_threads": 1}
 Loss = Callable[[Any, Tensor | None], tuple[Tensors, Tensors]]
 Batch = namedarraytuple(
     "Batch", "observation hidden_state first action log_prob advantage target valid"

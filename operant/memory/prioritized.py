@@ -78,9 +78,9 @@ class PrioritizedReplay(ExperienceReplay):
             low, high = (np.full_like(self.count, x) for x in both)
             self._weigh(low, high)
         places, priority = self.tree.draw(self.random.random(batch_size))
-        weight = _importance(priority, self.beta(self.stored))
-        if not weight[0]:
+        if not priority[0]:  # nor has any other
             raise no_start(length, self.size)
+        weight = _importance(priority, self.beta(self.stored))
         self._drawn = places
         return places, torch.from_numpy(weight)
 
@@ -122,10 +122,9 @@ class PrioritizedReplay(ExperienceReplay):
 def _importance(priority: Array, beta: float) -> Array:
     """(N P)^-beta over its maximum, in which N and the sum of priorities cancel."""
     lowest = priority.min()
-    weight = np.zeros(len(priority), np.float32)
-    if lowest > 0.0:
-        for i in range(len(priority)):
-            weight[i] = (lowest / priority[i]) ** beta
+    weight = np.empty(len(priority), np.float32)
+    for i in range(len(priority)):
+        weight[i] = (lowest / priority[i]) ** beta
     return weight
 
 

@@ -94,7 +94,7 @@ def test_each_stratum_is_drawn_once() -> None:
 def test_levels_grow_with_the_logarithm_of_the_size(size: int, levels: int) -> None:
     tree = SumTree(size)
     assert len(tree.levels) == levels
-    assert sum(x.nbytes for x in tree.levels) == pytest.approx(tree_bytes(size), rel=0.15)
+    assert sum(x.nbytes for x in tree.levels) == pytest.approx(tree_bytes(size), rel=0.02)
 
 
 def test_a_restored_tree_draws_the_same() -> None:
