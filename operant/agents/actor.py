@@ -117,7 +117,7 @@ class Actor:
         repeated = torch.arange(-(-count // ROWS) * ROWS, device=self.device) % count
         seen, state = tree.index(observation, repeated), tree.index(state, repeated)
         out, carried = self.network(seen, state, None, self.wanted)
-        return tree.index((out, carried), slice(0, count))  # type: ignore[no-any-return]  # a pair
+        return tree.index((out, carried), slice(0, count))
 
     def _explore(self, out: Tensors, masks: Tensors) -> Tensors:
         if self.rows is None:
@@ -128,7 +128,7 @@ class Actor:
         out, masks = tree.map(lambda x: _among(x, self.rows), (out, masks))
         action = self.choice.explore(out, masks, self.generator, self.acted)
         self.acted += total
-        return tree.index(action, slice(start, stop))  # type: ignore[no-any-return]  # a dict
+        return tree.index(action, slice(start, stop))
 
     def state_dict(self) -> dict[str, Any]:
         """The random generator and the count; the weights are the agent's to save."""

@@ -13,7 +13,7 @@ from operant.agents.actor import Actor
 from operant.agents.optimize import Optimizer, averaged, total
 from operant.agents.sequence import unroll, values_of
 from operant.core import tree
-from operant.core.config import Config, Count, Fraction, NotNegative
+from operant.core.config import AgentConfig, Count, Fraction, NotNegative
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
 from operant.core.hidden_state import HiddenState
 from operant.core.namedarraytuple import namedarraytuple
@@ -27,7 +27,7 @@ from operant.ops.distribution import ActionDistribution, distribution_for, masks
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCriticConfig(Config):
+class ActorCriticConfig(AgentConfig):
     """How A2C learns."""
 
     length: Count = 5  # steps of every environment behind one update
@@ -204,9 +204,10 @@ class ActorCritic:
 
     def advantage(self, batch: Any, valid: Tensor | None) -> Tensor:
         """The batch's advantages, standardised if so configured."""
+        advantage: Tensor = batch.advantage
         if not self.config.normalize_advantage:
-            return batch.advantage  # type: ignore[no-any-return]  # a field
-        return policy.standardize(batch.advantage, valid)
+            return advantage
+        return policy.standardize(advantage, valid)
 
     def weigh(self, losses: Tensors) -> Tensors:
         """The losses times their coefficients; what has no weight costs no gradient."""

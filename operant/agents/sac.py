@@ -49,7 +49,6 @@ from operant.ops.distribution import ActionDistribution, distribution_for, masks
 class SACConfig(ReplayConfig):
     """How SAC learns."""
 
-    length: Count = 1  # steps of every environment between updates
     lr: Schedule = Schedule(3e-4)  # Adam's learning rate: a number, or linear(start, end, steps)
     gamma: Fraction = 0.99  # worth of a reward one step away
     tau: Fraction = 0.005  # how far the target critics move at each update

@@ -45,6 +45,13 @@ class Config:
             check(field.name, getattr(self, field.name), hints[field.name])
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig(Config):
+    """Base of every agent's configuration."""
+
+    length: Count = 1  # steps of every environment between updates
+
+
 def check(path: str, value: Any, hint: Any) -> None:
     """Refuse a number outside the range its annotation names."""
     for allowed in getattr(hint, "__metadata__", ()):

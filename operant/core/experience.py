@@ -50,7 +50,8 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
     @property
     def ended(self) -> Tensor:
         """Where an episode ended, for either reason (the seeds' `terminals`)."""
-        return self.terminated | self.truncated  # type: ignore[no-any-return]  # a field
+        ended: Tensor = self.terminated | self.truncated
+        return ended
 
     @property
     def cut(self) -> Tensor:
@@ -65,7 +66,8 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
     @property
     def masks(self) -> Tensor:
         """Zero where an episode begins, else one."""
-        return 1.0 - self.first.float()  # type: ignore[no-any-return]  # a field
+        first: Tensor = self.first
+        return 1.0 - first.float()
 
     @property
     def next_observation(self) -> Tensors:

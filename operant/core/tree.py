@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 Array = np.ndarray[Any, Any]
 Tree = Any  # a leaf, or a dict, list, tuple or named tuple of trees
+T = TypeVar("T")  # a tree that keeps its kind
 
 
 def map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
@@ -50,9 +51,10 @@ def leaves(tree: Tree, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(part, f"{path}.{name}" if path else str(name))
 
 
-def index(tree: Tree, location: Any) -> Tree:
+def index(tree: T, location: Any) -> T:
     """`tree[location]` in every leaf; both have the same structure."""
-    return map(lambda x: x[location], tree)
+    found: T = map(lambda x: x[location], tree)
+    return found
 
 
 def write(tree: Tree, location: Any, value: Tree) -> None:
@@ -70,9 +72,10 @@ def tensors(tree: Tree) -> Tree:
     return map(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree)
 
 
-def to(tree: Tree, device: torch.device) -> Tree:
+def to(tree: T, device: torch.device) -> T:
     """Every tensor on `device`; no copy where it is there already."""
-    return map(lambda x: x if x.device == device else x.to(device, non_blocking=True), tree)
+    there: T = map(lambda x: x if x.device == device else x.to(device, non_blocking=True), tree)
+    return there
 
 
 def nbytes(tree: Tree) -> int:

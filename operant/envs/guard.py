@@ -36,20 +36,18 @@ class Guard:
         common = type(value) is np.ndarray and self._plain == (value.shape, value.dtype)
         if common and finite(value):
             return {"observation": value}
-        if type(self.space) in (gs.Dict, gs.Tuple):
-            value = self._flattened(value)
-        else:
-            value = {"observation": value}
+        nested = type(self.space) in (gs.Dict, gs.Tuple)
+        found = self._flattened(value) if nested else {"observation": value}
         for name, shape in self._shapes.items():
-            x = np.asarray(value[name])
+            x = np.asarray(found[name])
             if x.shape != shape or x.dtype != self._dtypes[name]:
                 x = self._cast(name, x, shape)
             if x.dtype.kind == "f" and not finite(x):
                 raise self._not_finite(f"observation {name!r}", x)
-            value[name] = x
+            found[name] = x
         for name in self._numbers:
-            self._within(name, value[name])
-        return value  # type: ignore[no-any-return]  # a dict by now
+            self._within(name, found[name])
+        return found
 
     def reward(self, value: Any) -> float:
         """A number from a bool, an int or an array of one entry; never None or NaN."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
@@ -19,6 +19,7 @@ from operant.envs.environment import Environment
 from operant.envs.preprocess import Hide, Operation
 
 Manager = Literal["auto", "simple", "subproc", "native"]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
 def make_gym(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     """A Gymnasium environment; its own checker is left out, since ours sees every step."""
     make = partial(gymnasium.make, env_id, **{"disable_env_checker": True} | kwargs)
-    return made(env_id, make)  # type: ignore[no-any-return]  # what `make` makes
+    return made(env_id, make)
 
 
 def operations_of(config: EnvConfig) -> list[Operation]:
@@ -203,7 +204,7 @@ def provider(namespace: str, env_id: str) -> Any:
         logging.disable(threshold)
 
 
-def made(env_id: str, make: Callable[[], Any]) -> Any:
+def made(env_id: str, make: Callable[[], Made]) -> Made:
     """Call `make`, and say what was wrong with the id or its arguments."""
     try:
         return make()

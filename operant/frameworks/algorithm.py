@@ -107,7 +107,8 @@ class RLAlgorithm:
 
     def optim_state_dict(self) -> dict[str, Any]:
         """Everything that learning goes on from."""
-        return self.agent.state_dict()  # type: ignore[no-any-return]  # an agent's is a dict
+        state: dict[str, Any] = self.agent.state_dict()
+        return state
 
     def load_optim_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `optim_state_dict` gave."""

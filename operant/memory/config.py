@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from operant.core.config import Config, Count, CountOrZero, Fraction, Positive, check
+from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, Positive, check
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Spaces
 from operant.core.tree import Array
@@ -22,7 +22,7 @@ from operant.memory.sumtree import tree_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayConfig(Config):
+class ReplayConfig(AgentConfig):
     """What is remembered, and how it is drawn."""
 
     replay_size: Count = 100_000  # steps that the memory holds

@@ -6,7 +6,7 @@ rows are N / B moments, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import torch
@@ -28,6 +28,7 @@ class SubModule(nn.Module):
     recurrent: bool = False
     idle: bool = False  # an identity, which need not be called
     byte_scale: float = 1 / 255  # a byte times this is what the part sees
+    __call__: Callable[..., tuple[Tensor, Tensors]]  # `forward`; torch does not say what it gives
 
     def __init__(self, input_shape: Shape) -> None:
         super().__init__()
@@ -189,7 +190,7 @@ def run(
     if part.idle and x.dtype is torch.float32:
         return x
     if not part.recurrent:
-        return part(x, NO_STATE)[0]  # type: ignore[no-any-return]  # a module's call is untyped
+        return part(x, NO_STATE)[0]
     own = within(state, path)
     if not own:
         raise UsageError(
@@ -198,7 +199,7 @@ def run(
         )
     y, new = part(x, own, first)
     carried.update(under(path, new))
-    return y  # type: ignore[no-any-return]  # as above
+    return y
 
 
 def within(state: State, path: str) -> Tensors:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from typing import Any
+from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 
 from operant.core import tree
 from operant.core.errors import UsageError
-from operant.core.experience import Arrays, EnvStep, Experience, Metrics, TrajInfo
-from operant.core.protocols import EnvironmentManager, PortableAgent, Rows
+from operant.core.experience import Arrays, Decision, EnvStep, Experience, Metrics, TrajInfo
+from operant.core.protocols import Actor, EnvironmentManager, PortableAgent, Rows
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
 from operant.samplers.collector import ACTIVITIES, Collecting, Collector, check_finite, in_order
@@ -54,13 +55,13 @@ class AlternatingSampler(Evaluated):
             one.start_agent()
         check_rounding(self.actor, self.cache, self.parts.bounds)
 
-    def _collector(self, i: int, plan: Collecting) -> Collector:
+    def _collector(self, i: int, plan: Collecting) -> HalfCollector:
         (start, stop), total = self.parts.bounds[i], self.parts.bounds[-1][1]
         actor = copy(self.actor)  # the same network, other random numbers
         actor.rows = rows = Rows(start, stop, total)
         sums = self.tracker.rewards[start:stop], self.tracker.lengths[start:stop]
         tracker, cache = TrajTracker(stop - start, *sums), RolloutCache(plan.length)
-        found = Collector(self.parts.steppers[i], actor, cache, plan, rows, tracker)
+        found = HalfCollector(self.parts.steppers[i], actor, cache, plan, rows, tracker)
         found.seconds = self.seconds
         return found
 
@@ -70,10 +71,10 @@ class AlternatingSampler(Evaluated):
             self.cache.clear()
         for one in self.collectors:
             one.cache.cursor = self.cache.cursor
-            one.actor.load_state_dict(self.actor.state_dict())  # type: ignore[attr-defined]  # an Actor
+            one.actor.load_state_dict(self.actor.state_dict())
             one.wake()
         told = self._alternate(self.cache.length - self.cache.cursor)
-        self.actor.load_state_dict(self.collectors[0].actor.state_dict())  # type: ignore[attr-defined]  # an Actor
+        self.actor.load_state_dict(self.collectors[0].actor.state_dict())
         self.cache.cursor = self.cache.length
         chunk = self.cache.read()
         check_finite(chunk)
@@ -100,6 +101,39 @@ class AlternatingSampler(Evaluated):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave; episodes that cannot be continued start anew."""
         restore(self, state, "manager", "cache", "tracker")
+
+
+class SplitManager(EnvironmentManager, Protocol):
+    """Environments whose step has a beginning and an end."""
+
+    def send(self, actions: Arrays) -> None: ...
+    def receive(self) -> EnvStep: ...
+
+
+class HalfCollector(Collector):
+    """Collects in halves of a step, between which another can act."""
+
+    manager: SplitManager
+    actor: Actor
+    decided: Decision
+
+    def send(self) -> None:
+        """The first half of `step`: decide, and have the environments begin."""
+        begin = perf_counter()
+        self.decided = self.actor.act(self.cache.observation(), self.cache.hidden_state())
+        action, _ = self.decided
+        self.seconds["acting"] += perf_counter() - begin
+        self.manager.send({name: x.numpy() for name, x in action.items()})
+
+    def receive(self) -> list[TrajInfo]:
+        """The second half of `step`: wait for the environments, and write down what came of it."""
+        begin = perf_counter()
+        step = self.manager.receive()
+        stepped = perf_counter()
+        finished = self.write(*self.decided, step)
+        self.seconds["stepping"] += stepped - begin
+        self.seconds["storing"] += perf_counter() - stepped
+        return finished
 
 
 class Halves:

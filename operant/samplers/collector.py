@@ -58,12 +58,12 @@ class Collector:
         self.tick = tick
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
         self.awake = np.ones(manager.num_envs, bool)
-        self._decided: tuple[Tensors, Memo] | None = None
+        self.rest: Any = getattr(manager, "rest", None)  # say which environments step
         for name, wanted in (
             ("decorrelate", plan.decorrelate),
             ("mid_batch_reset", not plan.mid_batch_reset),
         ):
-            if wanted and not hasattr(manager, "rest"):
+            if wanted and self.rest is None:
                 raise UsageError(
                     f"{name} = {getattr(plan, name)}: {type(manager).__name__} steps its "
                     f"environments as one; use env.manager = 'simple' or 'subproc'"
@@ -85,18 +85,18 @@ class Collector:
         start, stop, total = self.rows
         generator = torch.Generator().manual_seed(seed)
         counts = torch.randint(most, (total,), generator=generator)[start:stop].numpy()
-        manager: Any = self.manager
+        manager = self.manager
         spaces = manager.spaces
         for taken in range(most):
             masks = masks_of(tree.tensors(self.observation), tuple(spaces.action))
             masks = tree.map(self._among, masks)
             actions = uniform(spaces.action, total, masks, generator, "cpu")
             if taken < counts.max(initial=0) and (self.tick is None or self.tick()):
-                manager.rest(taken < counts)
+                self.rest(taken < counts)
                 step = manager.step({k: x[start:stop].numpy() for k, x in actions.items()})
                 self.tracker.add(step)
                 self.observation = step.observation
-        manager.rest(self.awake)
+        self.rest(self.awake)
 
     def _among(self, mask: torch.Tensor) -> torch.Tensor:
         whole = mask.new_ones((self.rows.total, *mask.shape[1:]))
@@ -119,7 +119,7 @@ class Collector:
         """Let every environment step again."""
         if not self.awake.all():
             self.awake[:] = True
-            self.manager.rest(self.awake)  # type: ignore[attr-defined]  # as __init__ has seen
+            self.rest(self.awake)
 
     def step(self) -> list[TrajInfo]:
         """One action everywhere; the episodes that it ended."""
@@ -128,33 +128,15 @@ class Collector:
         acted = perf_counter()
         step = self.manager.step({name: x.numpy() for name, x in action.items()})
         stepped = perf_counter()
-        finished = self._write(action, memo, step)
+        finished = self.write(action, memo, step)
         seconds = self.seconds
         seconds["acting"] += acted - begin
         seconds["stepping"] += stepped - acted
         seconds["storing"] += perf_counter() - stepped
         return finished
 
-    def send(self) -> None:
-        """The first half of `step`: decide, and have the environments begin."""
-        begin = perf_counter()
-        self._decided = self.actor.act(self.cache.observation(), self.cache.hidden_state())
-        action, _ = self._decided
-        self.seconds["acting"] += perf_counter() - begin
-        self.manager.send({name: x.numpy() for name, x in action.items()})  # type: ignore[attr-defined]  # see alternating
-
-    def receive(self) -> list[TrajInfo]:
-        """The second half of `step`: wait for the environments, and write down what came of it."""
-        assert self._decided is not None, "nothing was sent"
-        begin = perf_counter()
-        step = self.manager.receive()  # type: ignore[attr-defined]  # see alternating
-        stepped = perf_counter()
-        finished = self._write(*self._decided, step)
-        self.seconds["stepping"] += stepped - begin
-        self.seconds["storing"] += perf_counter() - stepped
-        return finished
-
-    def _write(self, action: Tensors, memo: Memo, step: EnvStep) -> list[TrajInfo]:
+    def write(self, action: Tensors, memo: Memo, step: EnvStep) -> list[TrajInfo]:
+        """Write a step down; the episodes that it ended."""
         self.cache.agent_write(action, memo)
         limit = self.plan.reward_clip
         self.cache.env_write(step, step.reward.clip(-limit, limit) if limit else None)
@@ -165,7 +147,7 @@ class Collector:
     def _lay_to_rest(self, ended: Array) -> None:
         if ended.any():
             self.awake &= ~ended
-            self.manager.rest(self.awake)  # type: ignore[attr-defined]  # as __init__ has seen
+            self.rest(self.awake)
 
 
 def check_finite(chunk: Experience) -> None:

@@ -8,7 +8,9 @@ import sys
 import torch
 
 MIB = 1 << 20
-RECYCLED = 64 * MIB  # blocks up to this size are taken from what the process holds
+# Blocks up to this size are taken from what the process holds; glibc before 2.35 takes no more
+# than the second.
+RECYCLED = (64 * MIB, 32 * MIB)
 KEPT = 1024 * MIB  # free memory that the process goes on holding
 # Numbers that malloc.h of the GNU C library gives these two.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
@@ -31,5 +33,7 @@ def keep_memory() -> None:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not every C library has it
     if mallopt is not None:
-        mallopt(MMAP_THRESHOLD, RECYCLED)
+        for size in RECYCLED:
+            if mallopt(MMAP_THRESHOLD, size):
+                break
         mallopt(TRIM_THRESHOLD, KEPT)

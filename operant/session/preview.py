@@ -95,7 +95,7 @@ def check_memory(trial: Trial) -> None:
     replay = config.agent if isinstance(config.agent, ReplayConfig) else None
     try:
         if replay is not None:
-            check_room(replay.replay_size, _length(config), config.env.num_envs)
+            check_room(replay.replay_size, config.agent.length, config.env.num_envs)
         _check_disk(trial, replay)
     except UsageError as error:
         raise UsageError(f"agent.{error}") from None
@@ -137,7 +137,7 @@ def memory_needed(trial: Trial) -> dict[str, int]:
     seen = sum(map(_nbytes, spaces.observation.values()))
     row = seen + sum(map(_nbytes, spaces.action.values())) + 4 + FLAGS
     row += sum(x.nbytes for x in agent.initial_state(1).values())
-    sizes["chunk"] = (_length(config) + 1) * config.env.num_envs * (row + seen)
+    sizes["chunk"] = (config.agent.length + 1) * config.env.num_envs * (row + seen)
     on_disk = {}
     if isinstance(config.agent, ReplayConfig):
         rows, priorities = replay_needed(trial)
@@ -154,11 +154,7 @@ def replay_needed(trial: Trial) -> Footprint:
     config, spaces, agent, *_ = trial
     assert isinstance(config.agent, ReplayConfig)
     state, envs = agent.initial_state(1), config.env.num_envs
-    return footprint(config.agent, spaces, state, envs, _length(config))
-
-
-def _length(config: RunConfig) -> int:
-    return config.agent.length  # type: ignore[attr-defined,no-any-return]  # every agent's has it
+    return footprint(config.agent, spaces, state, envs, config.agent.length)
 
 
 def _nbytes(space: Space) -> int:

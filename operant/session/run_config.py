@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from operant.agents import AGENTS
-from operant.core.config import Config, Count, CountOrZero, Positive, Range
+from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range
 from operant.core.errors import UsageError, suggest
 from operant.envs.gym import EnvConfig
 from operant.networks.build import NetworkConfig
@@ -47,12 +47,12 @@ class RunConfig(Config):
     seed: CountOrZero = 1  # the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 …; auto: cuda if there is one
     threads: Threads = 0  # torch threads; 0: one for vectors, all cores for images
-    compile: Literal["off", "on", "auto"] = "off"  # losses on vectors; auto: if a run is long
+    compile: Literal["off", "on", "auto"] = "auto"  # losses on vectors; auto: if a run is long
     sampler: SamplerName = "auto"  # how acting and stepping are laid over processes; auto: measured
     decorrelate: CountOrZero = 0  # most random steps before training, in each environment its own
     mid_batch_reset: bool = True  # off: an environment rests from its episode's end to the batch's
     log_every: Count = 1_000  # environment steps between lines of the metric log
-    agent: Config = field(default_factory=Config)
+    agent: AgentConfig = field(default_factory=AgentConfig)
     env: EnvConfig = field(default_factory=EnvConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)

@@ -40,7 +40,7 @@ def make_sampler(
     config: RunConfig, make_agent: MakeAgent, seed: int, evaluation: Evaluation
 ) -> tuple[PortableAgent, Sampler]:
     """The agent of a run and what collects its experience."""
-    length: int = config.agent.length  # type: ignore[attr-defined]  # every agent's config has it
+    length = config.agent.length
     plan = Collecting(
         length, seed, config.env.reward_clip, config.decorrelate, config.mid_batch_reset
     )
@@ -139,7 +139,7 @@ def _by_pace(
         changed = replace(env, manager="subproc", workers=crowd)
         why = f"sampler serial over {crowd} environment processes: {takes}, mostly of waiting"
         return {"sampler": "serial", "env": changed}, why
-    length: int = config.agent.length  # type: ignore[attr-defined]  # every agent's config has it
+    length = config.agent.length
     saved = wall * env.num_envs * (1 - 1 / workers)  # in one step of all
     if saved <= SHORTER or saved * length <= START:
         return {"sampler": "serial"}, f"sampler serial: {takes}, too little for workers to pay"

@@ -8,11 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensorboard.compat.proto import (  # type: ignore[import-untyped]  # TensorBoard has no types
-    event_pb2,
-    summary_pb2,
-)
-from tensorboard.summary.writer import record_writer  # type: ignore[import-untyped]  # nor here
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer import record_writer
 
 
 class EventFile:

@@ -33,7 +33,9 @@ def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: 
     cls = AGENTS[name][1]
     steps = agent.pop("steps", STEPS[name])
     rate = agent.pop("rate", 0.03 if name == "a2c" else 0.01)
-    settings = {"gamma": GAMMA, "lr": Schedule(rate, rate / 10, steps)} | SETTINGS[name] | agent
+    settings: dict[str, Any] = (
+        {"gamma": GAMMA, "lr": Schedule(rate, rate / 10, steps)} | SETTINGS[name] | agent
+    )
     return run_config(name)(
         steps=steps,
         device="cpu",

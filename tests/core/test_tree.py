@@ -55,7 +55,7 @@ def test_leaves_come_with_their_paths_and_without_none() -> None:
 
 
 def test_index_reaches_every_leaf() -> None:
-    made = tree.index({"x": np.arange(3), "y": (torch.arange(3) * 2, None)}, 2)
+    made: dict[str, Any] = tree.index({"x": np.arange(3), "y": (torch.arange(3) * 2, None)}, 2)
     assert (int(made["x"]), int(made["y"][0]), made["y"][1]) == (2, 4, None)
 
 

@@ -76,7 +76,7 @@ def test_a_recipe_is_what_a_run_starts_from_and_flags_overrule_it() -> None:
     assert recipe.name == "ppo-cartpole"
     assert none is None
     assert tuned.agent.gamma == 0.5  # type: ignore[attr-defined]  # an agent's own setting
-    assert tuned.agent.length != plain.agent.length  # type: ignore[attr-defined]  # as above
+    assert tuned.agent.length != plain.agent.length
 
 
 def test_a_file_overrules_the_recipe_and_a_flag_the_file() -> None:

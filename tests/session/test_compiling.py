@@ -22,7 +22,7 @@ BROKEN = "torch.compile fails here (Error: no compiler)"
 
 def config_of(algorithm: str = "ppo", **settings: Any) -> RunConfig:
     env = {"id": "CartPole-v1", "num_envs": 8}
-    return compose(algorithm, {"env": env, "compile": "auto", **settings}, recipe="none")[0]
+    return compose(algorithm, {"env": env, **settings}, recipe="none")[0]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]  # TensorBoard has no types
+from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 
