@@ -24,7 +24,7 @@ COMMON = (
     "--recipe none --seed 3 --threads 1 --quiet --network.hidden 8 --log-every 64 "
     "--eval.every 128 --eval.episodes 1 --checkpoint.seconds 0.2 --checkpoint.share 100"
 )
-OFTEN = f"{COMMON} --checkpoint.seconds 0.02"
+OFTEN = f"{COMMON} --checkpoint.seconds 0.001"  # with every line of the log
 PPO = "train ppo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2"
 REPLAY = "--agent.learning-starts 60 --agent.batch-size 8"
 DQN = f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400"
