@@ -103,7 +103,7 @@ WORKS = {
         spawns=True,
     ),
     "startup": Work(
-        title="`operant train` on CartPole-v1 with one update, from the command to its exit",
+        title="`operant train` on CartPole-v1, from the command to its first update",
         jobs={OURS: "startup", "sb3": "startup", LIMIT: "startup"},
         unit="s",
         better="less",

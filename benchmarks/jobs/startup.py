@@ -1,4 +1,4 @@
-"""Seconds from a command to its first update and to its exit, on CartPole-v1 with one update.
+"""Seconds from a command to its first update, and to its exit, on CartPole-v1 with one update.
 
 Measures `operant train` for Operant, a script of the same work for Stable-Baselines3, and as the
 limit the import of torch and Gymnasium alone. Each is run once unmeasured, so that files are read
@@ -31,7 +31,7 @@ def main() -> None:
     while len(found) < MOST and time.monotonic() - begin < asked.seconds:
         found.append(once(module))
     first, seconds = (median(times) for times in zip(*found, strict=True))
-    tell(asked, seconds, sps=STEPS / seconds, seconds=seconds, first_update=first)
+    tell(asked, first, sps=STEPS / first, seconds=seconds, first_update=first)
 
 
 def once(module: str) -> tuple[float, float]:
