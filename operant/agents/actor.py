@@ -75,7 +75,7 @@ class Actor:
             return self._act_few(*self._few, observation)
         return self._act(observation, hidden_state, explore)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _act(
         self, observation: Tensors, hidden_state: HiddenState | None, explore: bool
     ) -> Decision:

@@ -73,9 +73,19 @@ class SubModule(nn.Module):
             return x
         if x.is_floating_point() and x.dtype is not torch.float64:
             return x  # reduced precision is somebody's choice
-        dtype = next((p.dtype for p in self.parameters()), torch.float32)
-        # Scaled in place: a product of bytes and a number takes twice as long.
-        return x.to(dtype).mul_(self.byte_scale) if x.dtype is torch.uint8 else x.to(dtype)
+        if x.dtype is torch.uint8:
+            # Scaled in place: a product of bytes and a number takes twice as long.
+            return x.to(self._dtype(x.device.type)).mul_(self.byte_scale)
+        return x.to(self._own_dtype())
+
+    def _own_dtype(self) -> torch.dtype:
+        return next((p.dtype for p in self.parameters()), torch.float32)
+
+    def _dtype(self, device: str) -> torch.dtype:
+        """What products are made of here: bytes become that at once, and no fraction is lost."""
+        if torch.is_autocast_enabled(device):
+            return torch.get_autocast_dtype(device)
+        return self._own_dtype()
 
 
 class SubModule1D(SubModule):

@@ -13,6 +13,7 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Metrics, TrajInfo
+from operant.core.precision import weights_rest
 from operant.core.protocols import Actor, EnvironmentManager, PortableAgent, Rows
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
@@ -73,7 +74,8 @@ class AlternatingSampler(Evaluated):
             one.cache.cursor = self.cache.cursor
             one.actor.load_state_dict(self.actor.state_dict())
             one.wake()
-        told = self._alternate(self.cache.length - self.cache.cursor)
+        with weights_rest():
+            told = self._alternate(self.cache.length - self.cache.cursor)
         self.actor.load_state_dict(self.collectors[0].actor.state_dict())
         self.cache.cursor = self.cache.length
         chunk = self.cache.read()

@@ -14,6 +14,7 @@ import torch
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.experience import EnvStep, Experience, Memo, Tensors, TrajInfo
+from operant.core.precision import weights_rest
 from operant.core.protocols import Acting, EnvironmentManager, Rows
 from operant.core.tree import Array
 from operant.envs.exactness import derived
@@ -111,8 +112,9 @@ class Collector:
         """Fill the cache; the episodes that ended."""
         self.wake()
         finished: list[TrajInfo] = []
-        while not self.cache.ready() and (self.tick is None or self.tick()):
-            finished += self.step()
+        with weights_rest():
+            while not self.cache.ready() and (self.tick is None or self.tick()):
+                finished += self.step()
         return finished
 
     def wake(self) -> None:

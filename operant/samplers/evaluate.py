@@ -8,6 +8,7 @@ import torch
 
 from operant.core import tree
 from operant.core.experience import TrajInfo
+from operant.core.precision import weights_rest
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.samplers.trajectory import TrajTracker
 
@@ -28,7 +29,8 @@ class Evaluation:
         """The episodes, in the order of their environments."""
         manager = self.make_manager(min(self.episodes, 16))
         try:
-            return evaluate(agent, manager, self.episodes, self.seed)
+            with weights_rest():
+                return evaluate(agent, manager, self.episodes, self.seed)
         finally:
             manager.close()
 

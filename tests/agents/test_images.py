@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from torch.profiler import profile
 
 from operant.agents import AGENTS
 from operant.agents.optimize import total
 from operant.core.experience import Experience
+from operant.core.precision import weights_rest
 from operant.core.spaces import Spaces
 from operant.networks.build import NetworkConfig, Precision, build_network, precision_of
+from operant.networks.image import NatureCNN
 
 SPACES = Spaces({"observation": Box(0, 255, (4, 44, 44), np.uint8)}, {"action": Discrete(4)})
 T, B = 3, 4
@@ -99,6 +103,59 @@ def test_weights_outputs_and_gradients_stay_in_fp32() -> None:
     dtypes = {p.dtype for p in agent.network.parameters()}
     dtypes |= {p.grad.dtype for p in agent.network.parameters() if p.grad is not None}
     assert dtypes | {x.dtype for x in loss_of.values()} == {torch.float32}
+
+
+def casts(agent: Any, times: int, resting: bool) -> int:
+    """How often acting so many times makes another precision of the widest weights."""
+    widest = list(max(agent.network.parameters(), key=torch.Tensor.numel).shape)
+    with profile(record_shapes=True) as seen, weights_rest() if resting else nullcontext():
+        for _ in range(times):
+            acted(agent)
+    found = seen.key_averages(group_by_input_shape=True)
+    return sum(x.count for x in found if (x.key, x.input_shapes[:1]) == ("aten::copy_", [widest]))
+
+
+def acted(agent: Any) -> torch.Tensor:
+    seen = {"observation": chunk().observation["observation"][0]}
+    log_prob: torch.Tensor = agent.act(seen, explore=False)[1].tensors["log_prob"]
+    return log_prob
+
+
+def test_acting_makes_bf16_of_the_weights_once_while_they_rest() -> None:
+    agent = agent_of("ppo", "bf16")
+    assert [casts(agent, 3, resting) for resting in (True, False)] == [1, 3]
+
+
+def test_weights_that_changed_while_none_rested_are_seen() -> None:
+    agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
+    with weights_rest():
+        before = acted(agent)
+    with torch.no_grad():
+        for one in (*agent.network.parameters(), *other.network.parameters()):
+            one.add_(0.01)
+    with weights_rest():
+        after = acted(agent)
+    assert after.equal(acted(other))
+    assert not after.equal(before)
+
+
+def test_gradients_reach_the_weights_after_a_rest() -> None:
+    agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
+    with weights_rest():
+        acted(agent)
+    for one in (agent, other):
+        total(one.compute_loss(one.prepare(chunk()))[0]).backward()
+    for ours, theirs in zip(agent.network.parameters(), other.network.parameters(), strict=True):
+        assert ours.grad.equal(theirs.grad)
+
+
+def test_bytes_become_bf16_at_once_and_are_what_they_would_be_by_way_of_fp32() -> None:
+    part = NatureCNN((4, 44, 44))
+    every = torch.arange(256, dtype=torch.uint8)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = part.floats(every)
+    assert low.dtype is torch.bfloat16
+    assert low.equal(part.floats(every).bfloat16())
 
 
 @pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])
