@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import summary
 from benchmarks.machine import QUIET_SHARE
-from benchmarks.works import LIMIT, NAMES, OURS, WORKS, Work
+from benchmarks.works import LEAST_OF_LIMIT, LIMIT, NAMES, OURS, WORKS, Work
 from operant.session.profile import ORDER
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -23,6 +23,8 @@ HEAD = (
     "| work | Operant | peer | ratio | aim | limit | of the limit |\n"
     "|---|---:|---:|---:|---:|---:|---:|"
 )
+SHORT = " **falls short**"
+FULL_SECONDS = 20.0  # of a run that is worth its figure
 Result = Mapping[str, Any]
 
 
@@ -41,7 +43,7 @@ def filled(page: str, kept: Mapping[str, Result]) -> str:
     _, _, after = rest.partition(END)
     rows = [row(name, kept.get(name)) for name in WORKS]
     pictures = [f"![{WORKS[name].title}]({picture(name)})" for name in kept]
-    parts = ["\n".join([HEAD, *rows]), *notes(kept), *times(kept), *pictures]
+    parts = ["\n".join([HEAD, *rows]), *notes(kept), *further(kept), *times(kept), *pictures]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}"
 
 
@@ -60,7 +62,7 @@ def row(name: str, result: Result | None) -> str:
         f"×{ratio:.2f}" if ratio else "–",
         aim(work) + verdict(work, ratio, ours),
         summary.shown(limit) if limit else "–",
-        f"{result['limit_fraction']:.2f}" if result["limit_fraction"] else "–",
+        of_limit(result["limit_fraction"]),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -87,12 +89,25 @@ def verdict(work: Work, ratio: float | None, ours: float) -> str:
         short = ratio is None or ratio < work.ratio
     else:
         short = work.most is not None and ours > work.most
-    return " **falls short**" if short else ""
+    return SHORT if short else ""
+
+
+def of_limit(fraction: float | None) -> str:
+    """How much of the limit was reached, and whether that is enough."""
+    if fraction is None:
+        return "–"
+    return f"{fraction:.2f}" + (SHORT if fraction < LEAST_OF_LIMIT else "")
 
 
 def mark(result: Result) -> str:
     """A sign for figures that are not to be trusted."""
-    return " †" if result["quick"] or disturbed(result) or beyond(result) else ""
+    return " †" if brief(result) or disturbed(result) or beyond(result) else ""
+
+
+def brief(result: Result) -> bool:
+    """Whether it was only a look: too few runs, or too short ones."""
+    few = result["repeats"] < WORKS[result["work"]].repeats
+    return bool(result["quick"]) or few or result["seconds"] < FULL_SECONDS
 
 
 def disturbed(result: Result) -> bool:
@@ -110,13 +125,27 @@ def notes(kept: Mapping[str, Result]) -> list[str]:
     said = []
     if any(mark(result) for result in kept.values()):
         said.append(
-            "† Not to be relied on: a quick look, or others used the machine meanwhile, or Operant "
-            "was faster than what was measured as the limit."
+            "† Not to be relied on: fewer or shorter runs than usual, or others used the machine "
+            "meanwhile, or Operant was faster than what was measured as the limit."
         )
     machines = {described(result["machine"]) for result in kept.values()}
     if machines:
         said.append(f"Measured on: {'; '.join(sorted(machines))}.")
     return said
+
+
+def further(kept: Mapping[str, Result]) -> list[str]:
+    """Figures that have aims of their own beside the one that is compared."""
+    lines = [
+        f"| {name} | {part} | ×{result[key][part]:.2f} | ×{least:g}"
+        f"{SHORT if result[key][part] < least else ''} |"
+        for name, result in kept.items()
+        for key, parts in WORKS[name].least.items()
+        for part, least in parts.items()
+    ]
+    return ["\n".join(["| work | | times one | aim |", "|---|---|---:|---:|", *lines])] * bool(
+        lines
+    )
 
 
 def times(kept: Mapping[str, Result]) -> list[str]:

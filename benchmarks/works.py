@@ -6,10 +6,11 @@ Plain data: a peer that learns to do a work is one more entry of its `jobs`, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 OURS, LIMIT = "operant", "limit"
+LEAST_OF_LIMIT = 0.8  # what every work is to reach of it
 NAMES = {
     OURS: "Operant",
     LIMIT: "limit",
@@ -30,6 +31,7 @@ class Work:
     against: str = "sb3"  # the contender that the aim is a multiple of, and `--peers` by default
     ratio: float | None = None  # times as good as that, at least
     most: float | None = None  # or a figure of its own, at most
+    least: dict[str, dict[str, float]] = field(default_factory=dict)  # of further figures, by part
     extra: tuple[str, ...] = ()  # further figures of the job that the closing line tells
     repeats: int = 3  # unless asked otherwise
     talks: bool = False  # its job shows how far it is on standard error
@@ -97,6 +99,7 @@ WORKS = {
         jobs={OURS: "scaling"},
         against="serial",
         ratio=1.8,
+        least={"speedups": {"1 ms computing": 1.8, "10 ms computing": 1.8, "10 ms sleeping": 25.0}},
         extra=("speedups", "steadiness"),
         repeats=1,
         talks=True,

@@ -21,6 +21,7 @@ from benchmarks.jobs.plain import Call
 from benchmarks.jobs.probe import arguments, cost, tell
 from operant.session.machine import keep_memory
 
+ATARI = "ALE/"
 TRIAL = 0.4  # seconds to find out which way is the fastest
 CORES = machine.cores()
 # Without instructions for it, bf16 takes tens of times as long.
@@ -35,7 +36,7 @@ def main() -> None:
     env, agent = settings["env"], settings["agent"]
     steps = env["num_envs"] * agent["length"]
     acting, learning = ways(algorithm, settings)
-    stepping = agent["length"] * best([environments(env)], CORES, asked.seconds / 5)
+    stepping = agent["length"] * best([environments(env)], CORES, asked.seconds / 5) / shared(env)
     times = {
         name: [counted * best(options, threads, asked.seconds / 5) for threads in (CORES, 1)]
         for name, counted, options in (
@@ -67,18 +68,27 @@ def best(options: list[Call], threads: int, seconds: float) -> float:
     return cost(fastest, seconds)
 
 
+def shared(env: Settings) -> int:
+    """Over how many cores workers can lay environments that are not a batch by themselves."""
+    return 1 if native(env) else min(CORES, env["num_envs"])
+
+
+def native(env: Settings) -> bool:
+    """Whether the environments come as one."""
+    return env["id"].startswith(ATARI) or gymnasium.spec(env["id"]).vector_entry_point is not None
+
+
 def environments(env: Settings) -> Call:
     """One step of all environments, bare, whose episodes begin anew by themselves."""
     count = env["num_envs"]
     made: Any
-    if env["id"].startswith("ALE/"):
+    if env["id"].startswith(ATARI):
         from ale_py import AtariVectorEnv  # noqa: PLC0415  # only for this work
 
-        game = env["id"].removeprefix("ALE/").removesuffix("-v5").lower()
+        game = env["id"].removeprefix(ATARI).removesuffix("-v5").lower()
         made = AtariVectorEnv(game, num_envs=count, num_threads=min(CORES, count))
     else:
-        native = gymnasium.spec(env["id"]).vector_entry_point is not None
-        mode = "vector_entry_point" if native else "sync"
+        mode = "vector_entry_point" if native(env) else "sync"
         made = gymnasium.make_vec(env["id"], count, vectorization_mode=mode)
     made.reset(seed=0)
     actions = made.action_space.sample()
@@ -89,7 +99,7 @@ def ways(algorithm: str, settings: Settings) -> tuple[list[Call], list[Call]]:
     """How acting and one gradient step can be done."""
     env, agent = settings["env"], settings["agent"]
     count = env["num_envs"]
-    if env["id"].startswith("ALE/"):
+    if env["id"].startswith(ATARI):
         return images(algorithm, count, agent)
     seen, chosen = SIZES[env["id"]]
     hidden, activation = settings["network"]["hidden"], settings["network"]["activation"]

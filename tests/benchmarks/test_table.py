@@ -17,6 +17,7 @@ def result(name: str, quick: bool = False, others: float = 0.0, **values: float)
     fraction = values["operant"] / values["limit"] if "limit" in values else None
     machine = {"cpu": "EPYC", "cores": 2, "vectors": ["avx2"]}
     common = {"best_peer": "serial", "ratio": 1.85, "limit_fraction": fraction}
+    common |= {"repeats": 3, "seconds": 20.0}
     return {"work": name, **common, "quick": quick, "machine": machine, "runs": runs}
 
 
@@ -56,6 +57,26 @@ def test_figures_that_cannot_be_trusted_are_marked(
 ) -> None:
     found = result("startup", quick, others, operant=2.0, sb3=3.0)
     assert ("startup †" in table.row("startup", found)) is marked
+
+
+@pytest.mark.parametrize(("key", "value"), [("repeats", 2), ("seconds", 10.0)])
+def test_fewer_or_shorter_runs_than_usual_are_marked(key: str, value: float) -> None:
+    found = result("ppo-pong", operant=600.0, sb3=250.0, limit=750.0)
+    assert "†" not in table.row("ppo-pong", found)
+    assert "ppo-pong †" in table.row("ppo-pong", found | {key: value})
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(750.0, "0.80 |"), (800.0, "0.75 **falls short**")])
+def test_less_than_four_fifths_of_the_limit_falls_short(limit: float, verdict: str) -> None:
+    found = result("ppo-pong", operant=600.0, sb3=250.0, limit=limit)
+    assert verdict in table.row("ppo-pong", found)
+
+
+def test_every_aim_of_sampler_scaling_is_judged() -> None:
+    found = result("sampler-scaling", operant=1900.0)
+    reached = {"1 ms computing": 1.9, "10 ms computing": 1.79, "10 ms sleeping": 26.0}
+    (section,) = table.further({"sampler-scaling": found | {"speedups": reached}})
+    assert [line.count("falls short") for line in section.splitlines()] == [0, 0, 0, 1, 0]
 
 
 def test_a_limit_that_was_passed_is_marked() -> None:
