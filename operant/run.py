@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from operant.core.config import CountOrZero
+from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.protocols import Agent
 from operant.recipes.compose import compose
@@ -16,6 +20,7 @@ from operant.session.run_config import RunConfig
 from operant.session.rundir import find_run
 from operant.session.runner import Runner, summary
 from operant.session.session import Session, load_agent
+from operant.session.values import convert
 
 
 class Run:
@@ -71,8 +76,21 @@ def build_and_train(
     The run's number is its seed; `cuda_idx` None trains on the CPU. Settings are those of `train`,
     such as `sampler="parallel"`.
     """
-    device = "cpu" if cuda_idx is None else f"cuda:{cuda_idx}"
-    return train(algorithm, game, **{"seed": run_ID, "device": device, **settings})
+    chosen = {"seed": convert("run_ID", run_ID, CountOrZero), "device": _device(cuda_idx)}
+    return train(algorithm, game, **{**chosen, **settings})
+
+
+def _device(cuda_idx: int | None) -> str:
+    """What PyTorch calls the GPU of this number, or the CPU."""
+    if cuda_idx is None:
+        return "cpu"
+    count = torch.cuda.device_count()
+    if type(cuda_idx) is not int or not 0 <= cuda_idx < count:
+        raise UsageError(
+            f"cuda_idx = {cuda_idx!r}: expected the number of a GPU, counted from 0, and this "
+            f"machine has {count}; None trains on the CPU"
+        )
+    return f"cuda:{cuda_idx}"
 
 
 def load(run: str | Path) -> Run:

@@ -39,11 +39,12 @@ class OptInfo(NamedTuple):
 
 
 class AgentInputs(NamedTuple):
-    """What an agent is shown, `[T, B, ...]`; only the observation is looked at."""
+    """What an agent is shown, `[T, B, ...]`; only the observation and `first` are looked at."""
 
     observation: Tensors
     prev_action: Tensors | None = None
     prev_reward: Tensor | None = None
+    first: Tensor | None = None  # where an episode begins, and memory anew; None: nowhere
 
 
 class AgentTrain(NamedTuple):
@@ -119,9 +120,16 @@ class PolicyGradientAlgo(RLAlgorithm):
     """Teaches an agent that has a policy and a value: A2C or PPO, as the agent is."""
 
     def process_returns(self, samples: Experience) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns and advantages `[T, B]`, and which steps count (None: all)."""
+        """Returns and advantages `[T, B]`, and which steps count (None: all).
+
+        For an agent with memory, none after the first reset, as in rlpyt: `loss` is then right
+        without `first`. With it, `samples.valid` is enough.
+        """
         batch = self.agent.prepare(samples)
-        return batch.target, batch.advantage, None if batch.valid.all() else batch.valid
+        valid = batch.valid
+        if self.agent.network.recurrent:
+            valid = valid & ~begun_since(batch.first)
+        return batch.target, batch.advantage, None if valid.all() else valid
 
     def loss(
         self,
@@ -136,24 +144,32 @@ class PolicyGradientAlgo(RLAlgorithm):
         """The loss to minimise, and the policy's mean entropy and perplexity.
 
         `old_dist_info` are the policy's parameters by action when it acted; `init_rnn_state` is
-        the hidden state `[B, ...]` before the first step.
+        the hidden state `[B, ...]` before the first step, None a fresh one.
         """
-        first = torch.zeros_like(advantage, dtype=torch.bool)
+        everywhere = torch.ones_like(advantage, dtype=torch.bool)
+        state = init_rnn_state or self.agent.initial_state(advantage.shape[-1])
         masks = masks_of(agent_inputs.observation, self.agent.names)
         batch = Batch(
             observation=agent_inputs.observation,
-            hidden_state={k: x[None] for k, x in (init_rnn_state or {}).items()},
-            first=first,
+            hidden_state={k: x[None] for k, x in state.items()},
+            first=~everywhere if agent_inputs.first is None else agent_inputs.first,
             action=action,
             log_prob=self.agent.distribution.log_prob(old_dist_info, action, masks),
             advantage=advantage,
             target=return_,
-            valid=~first if valid is None else valid,
+            valid=everywhere if valid is None else valid,
         )
         losses, metrics = self.agent.compute_loss(batch, valid)
         entropy = -metrics["entropy_loss"]
         return total(losses), entropy, entropy.exp()
 
 
+def begun_since(first: Tensor) -> Tensor:
+    """Steps `[T, B]` with the beginning of an episode between them and the first row."""
+    later = first.clone()
+    later[0] = False
+    return later.cumsum(0) > 0
+
+
 A2C = PPO = PolicyGradientAlgo
-DQN = SAC = RLAlgorithm
+DQN = SAC = RlAlgorithm = RLAlgorithm  # rlpyt spells the class RlAlgorithm

@@ -103,10 +103,10 @@ class Frames:
         places = run * self.frames.shape[1] + columns[..., None]
         return torch.from_numpy(self._flat.take(places, axis=0))
 
-    def state_dict(self, compress: bool) -> dict[str, Any]:
+    def state_dict(self, save: storage.Save) -> dict[str, Any]:
         """The frames that were ever written."""
         used = min(self.capacity, int(self.newest.max()) + 1)
-        frames = storage.saved(self.frames[:used], compress)
+        frames = save(self.frames[:used])
         made = {"shape": list(self.shape), "capacity": self.capacity}
         return {**made, "dtype": self.frames.dtype.str, "newest": self.newest, "frames": frames}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from operant.core.errors import UsageError
 from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
+from operant.memory import storage
 from operant.memory.frames import Frames, frame_rows
 from operant.memory.ring import Ring
 from operant.memory.rollout import Allocate, RolloutCache
@@ -52,7 +54,9 @@ class ExperienceReplay:
         compress: bool = True,
     ) -> None:
         self.size, self.min_size = size, max(1, min_size)
-        self.stacked, self.allocate, self.compress = tuple(stacked), allocate, compress
+        self.stacked, self.allocate = tuple(stacked), allocate
+        # What does not fit in memory is not compressed there either.
+        self.save = partial(storage.saved, compress=compress, directory=storage.where(allocate))
         self.random = np.random.default_rng(seed)
         self.stored = 0  # valid steps ever stored
         # By environment: rows ever written, the row to write next, rows held before it.
@@ -194,9 +198,9 @@ class ExperienceReplay:
         state = state_of(self, *STATE)
         if self.ring is not None:
             used = min(self.capacity, int(self.written.max()) + 1)
-            state["rows"] = self.ring.state_dict(used, self.compress)
+            state["rows"] = self.ring.state_dict(used, self.save)
             state["like"] = tree.map(lambda x: x[:0].copy(), self.fields)
-            state["frames"] = {k: x.state_dict(self.compress) for k, x in self.frames.items()}
+            state["frames"] = {k: x.state_dict(self.save) for k, x in self.frames.items()}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -59,11 +59,10 @@ class Ring:
             )
         return taken
 
-    def state_dict(self, used: int, compress: bool) -> dict[str, Any]:
+    def state_dict(self, used: int, save: storage.Save) -> dict[str, Any]:
         """The first `used` rows by name."""
         return {
-            name: tree.map(lambda x: storage.saved(x[:used], compress), field)
-            for name, field in self.fields.items()
+            name: tree.map(lambda x: save(x[:used]), field) for name, field in self.fields.items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

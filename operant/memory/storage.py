@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable, Iterable
 from math import prod
 from tempfile import TemporaryFile
 from typing import Any
@@ -14,6 +15,7 @@ from operant.core.errors import UsageError
 from operant.core.tree import Array
 from operant.memory.rollout import Allocate
 
+Save = Callable[[Array], Any]  # how rows go into a state
 BLOCK = 1 << 22  # bytes compressed at a time
 LEVEL = 1  # zlib's fastest: frames shrink about as well as with the slower ones
 IMAGE = 4  # dimensions of images: rows, environments, height, width
@@ -22,6 +24,11 @@ IMAGE = 4  # dimensions of images: rows, environments, height, width
 def allocator(directory: str) -> Allocate:
     """What makes arrays of zeros: in memory, or, with a directory, in files there."""
     return Disk(directory) if directory else np.zeros
+
+
+def where(allocate: Allocate) -> str:
+    """The directory in which arrays are made; empty for memory."""
+    return allocate.directory if isinstance(allocate, Disk) else ""
 
 
 class Disk:
@@ -58,13 +65,27 @@ def free_space(directory: str) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def pack(array: Array) -> dict[str, Any]:
-    """An array that lies in one piece, compressed block by block."""
+def pack(array: Array, directory: str = "") -> dict[str, Any]:
+    """An array that lies in one piece, compressed block by block: in memory, or in a directory."""
     raw = array.reshape(-1).view(np.uint8)
     pieces = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
+    small = (zlib.compress(piece.data, LEVEL) for piece in pieces)
     # A bytearray: arrays over bytes cannot be written, and would be copied to be saved.
-    blocks = [np.frombuffer(bytearray(zlib.compress(x.data, LEVEL)), np.uint8) for x in pieces]
+    blocks = filed(small, directory) if directory else [_bytes(bytearray(x)) for x in small]
     return {"shape": list(array.shape), "dtype": array.dtype.str, "blocks": blocks}
+
+
+def filed(pieces: Iterable[bytes], directory: str) -> list[Array]:
+    """Pieces as arrays over a file in `directory` that has no name, one after another."""
+    with TemporaryFile(dir=directory) as file:
+        ends = np.cumsum([file.write(piece) for piece in pieces])
+        file.flush()
+        whole = np.memmap(file, np.uint8, "r+") if len(ends) else np.zeros(0, np.uint8)
+        return np.split(np.asarray(whole), ends[:-1])[: len(ends)]
+
+
+def _bytes(raw: bytearray) -> Array:
+    return np.frombuffer(raw, np.uint8)
 
 
 def unpack(packed: dict[str, Any], target: Array) -> None:
@@ -80,10 +101,10 @@ def unpack(packed: dict[str, Any], target: Array) -> None:
         at += len(piece)
 
 
-def saved(array: Array, compress: bool) -> Any:
+def saved(array: Array, compress: bool, directory: str = "") -> Any:
     """Rows as they go into a state: images that lie in one piece compressed, the rest as it is."""
     image = array.dtype == np.uint8 and array.ndim >= IMAGE and array.flags.c_contiguous
-    return pack(array) if compress and image else array
+    return pack(array, directory) if compress and image else array
 
 
 def load(target: Array, state: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from operant.core.errors import CheckpointError
 from operant.session.durable import Durable, open_regular
@@ -24,6 +25,7 @@ from operant.session.manifest import MANIFEST, STATE, TENSORS, make_manifest, ve
 
 NAME = re.compile(r"ckpt-(\d{12})(\.old)?")  # `.old` exists only while its step is saved again
 TEMPORARY = ".tmp-"
+LARGE = 64 << 20  # bytes of a tensor that is read from its file only where it is needed
 
 
 class Checkpoint(NamedTuple):
@@ -86,14 +88,18 @@ def load(path: Path) -> Checkpoint:
         with open_regular(path / STATE) as file:
             skeleton = json.loads(file.read())
         with safe_open(path / TENSORS, framework="pt") as stored:
-            # A copy: safetensors maps the file, which pruning removes and others may write.
-            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118  # not a dict
+            tensors = {name: _taken(stored.get_tensor(name)) for name in stored.keys()}  # noqa: SIM118  # not a dict
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error}") from None
     try:
         return Checkpoint(manifest["step"], decode(skeleton, tensors), manifest, path)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
+
+
+def _taken(mapped: Tensor) -> Tensor:
+    """A copy, since others may write the file; a replay may not fit into memory twice."""
+    return mapped if mapped.nbytes >= LARGE else mapped.clone()
 
 
 def newest(directory: Path, warn: Callable[[str], None] = lambda message: None) -> Checkpoint:

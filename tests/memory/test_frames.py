@@ -157,9 +157,13 @@ def test_a_chunk_that_does_not_go_on_from_the_last_is_kept_whole() -> None:
 
 @pytest.mark.parametrize("prioritized", [False, True])
 @pytest.mark.parametrize("compress", [False, True])
-def test_a_restored_replay_gives_the_same_samples(prioritized: bool, compress: bool) -> None:
+@pytest.mark.parametrize("directory", ["", gettempdir()])
+def test_a_restored_replay_gives_the_same_samples(
+    prioritized: bool, compress: bool, directory: str
+) -> None:
     films = Films(2, waits=False, chance=0.1)
     options: dict[str, Any] = {"stacked": ("film",), "compress": compress}
+    options["allocate"] = allocator(directory)
     original, other = (replay(60, prioritized, **options) for _ in range(2))
     for _ in range(25):
         store(films, 3, original)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from operant.memory.ring import SMALL, Ring, layout, row_bytes
+from operant.memory.storage import saved
 
 EXAMPLE: dict[str, Any] = {
     "seen": {"small": np.zeros((1, 2, 3), np.float32), "large": np.zeros((1, 2, 65), np.float32)},
@@ -55,6 +57,6 @@ def test_of_some_fields_only_the_first_rows_are_read() -> None:
 @pytest.mark.parametrize("used", [0, 3, 5])
 def test_the_rows_that_were_used_are_restored(used: int) -> None:
     ring, other = filled(), Ring(EXAMPLE, 5, 2)
-    other.load_state_dict(ring.state_dict(used, compress=True))
+    other.load_state_dict(ring.state_dict(used, partial(saved, compress=True)))
     assert other.fields["number"].sum() == sum(range(2 * used))
     assert other.fields["seen"]["large"].sum() == 65 * sum(range(2 * used))

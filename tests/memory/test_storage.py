@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from mmap import mmap
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +33,25 @@ def test_what_is_packed_is_unpacked(rows: int, side: int, block: int) -> None:
     assert (target[:rows] == images).all()
     assert (target[rows:] == 9).all()
     assert len(packed["blocks"]) == -(-images.size // block)
+
+
+def root(array: Any) -> Any:
+    """What an array's bytes are taken from in the end."""
+    base = getattr(array, "base", None)
+    return array if base is None else root(base)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_what_is_packed_on_disk_is_unpacked_and_leaves_no_file(rows: int, tmp_path: Path) -> None:
+    images = np.random.default_rng(rows).integers(0, 3, (rows, 2, 5, 5), np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "BLOCK", 64)
+        packed = pack(images, str(tmp_path))
+    target = np.zeros((7, 2, 5, 5), np.uint8)
+    unpack(packed, target)
+    assert (target[:rows] == images).all()
+    assert {type(root(block)) for block in packed["blocks"]} <= {mmap}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_images_with_much_of_one_colour_shrink() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,22 @@ def test_a_loaded_state_owns_its_memory(tmp_path: Path) -> None:
     loaded = load(save(tmp_path, 1, {"x": torch.ones(1000)}))
     (loaded.path / "tensors.safetensors").write_bytes(b"\x00" * 5000)
     assert loaded.state["x"].sum() == 1000
+
+
+def test_what_is_large_is_left_in_its_file_even_when_that_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "LARGE", 4096)
+    path = save(tmp_path, 1, {"large": torch.arange(1024.0), "small": torch.arange(8.0)})
+    state = load(path).state
+    with (path / "tensors.safetensors").open("r+b") as file:
+        file.seek(-8, 2)
+        file.write(b"\xff" * 8)  # the end of what is small
+    shutil.rmtree(path)
+    assert state["small"].equal(torch.arange(8.0))
+    assert state["large"].sum() == 523776.0
+    state["large"][0] = 1.0  # it is the loader's own
+    assert state["large"].sum() == 523777.0
 
 
 def test_the_safetensors_library_reads_the_file(tmp_path: Path) -> None:
