@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import torch
+from torch import Generator, Tensor
 
 from operant.core import tree
 from operant.core.experience import Decision, Tensors
@@ -48,11 +49,18 @@ def agrees(actor: Actor, cache: RolloutCache, bounds: Bounds) -> bool:
 
 def _stirred(observation: Tensors) -> Tensors:
     """Observations that differ more than those after a reset, so that rounding shows."""
-    draw = torch.Generator().manual_seed(0)
-    return {
-        name: x + torch.randn(x.shape, generator=draw) if x.is_floating_point() else x
-        for name, x in observation.items()
-    }
+    draw = Generator().manual_seed(0)
+    return {name: _stir(x, draw) for name, x in observation.items()}
+
+
+def _stir(x: Tensor, draw: Generator) -> Tensor:
+    if x.is_floating_point():
+        return x + torch.randn(x.shape, generator=draw)
+    if x.dtype is torch.uint8:
+        # No larger than those seen: a network may look bytes up, and has no row for others.
+        end = max(1, int(x.max())) + 1
+        return torch.randint(end, x.shape, generator=draw, dtype=x.dtype)
+    return x  # whose range is not known here
 
 
 def _same(one: Decision, other: Decision) -> bool:

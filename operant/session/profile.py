@@ -40,12 +40,12 @@ class Profile(NamedTuple):
     def limit(self) -> float:
         """Steps a second if work alone were paid for, each kind at the least seen in this run.
 
-        Where one side waits for the other, acting and stepping go on beside learning.
+        Where workers idle until the learner is done, acting and stepping go on beside learning.
         """
         best = {name: float(self.costs[name].min()) for name in WORK if name in self.costs}
         learning = best.pop("learning", 0.0)
         collecting = sum(best.values())
-        overlapped = "waiting" in self.costs
+        overlapped = "idling" in self.costs  # whoever has workers waits
         return 1 / (max(collecting, learning) if overlapped else collecting + learning)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
 
+from operant.containers.local import LocalWorker
 from operant.core import tree
 from operant.recipes.compose import compose
 from operant.session.build import build
@@ -48,27 +50,40 @@ def gradients(agent: Any, loss: Any, batch: Any, valid: Tensor | None) -> list[T
     return [*found, *losses.values(), *metrics.values()]
 
 
+def learner(name: str) -> LocalWorker:
+    algorithm, settings = CASES[name]
+    config = compose(algorithm, {**settings, "compile": "on"}, recipe="none")[0]
+    return build(try_out(config).config)
+
+
+def some(name: str, batch: Any, size: int) -> tuple[Any, Tensor | None]:
+    """The first steps of a batch and which of them count, as this agent learns from them."""
+    rows = tree.index(batch, slice(0, size))
+    if name == "choices":  # shuffled steps, all of which count
+        return tree.map(lambda x: x.flatten(0, 1).clone()[None], rows), None
+    return rows, rows.valid
+
+
+def compiled_by(call: Callable[[], object]) -> int:
+    """How many programs the call has compiled."""
+    counters.clear()
+    call()
+    return counters["stats"]["unique_graphs"]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_losses_and_gradients_are_those_of_plain_learning(name: str) -> None:
-    algorithm, settings = CASES[name]
-    config = try_out(compose(algorithm, {**settings, "compile": "on"}, recipe="none")[0]).config
-    container = build(config)
+    container = learner(name)
     agent: Any = container.agent
     try:
         agent.memory.store(container.explorer.update())
-        agent.update()  # compiles, and leaves the first weights behind
+        assert compiled_by(agent.update) == 1  # and the first weights are left behind
         batch = agent.prepare(container.explorer.update())
         with torch._dynamo.config.patch(error_on_recompile=True):
             for size in (3, 8, 16):
-                rows = tree.index(batch, slice(0, size))
-                if name == "choices":  # as PPO gives them: shuffled steps, all of which count
-                    rows, valid = tree.map(lambda x: x.flatten(0, 1).clone()[None], rows), None
-                else:
-                    valid = rows.valid
-                fast = gradients(agent, agent._loss, rows, valid)
-                plain = gradients(agent, agent.compute_loss, rows, valid)
-                for one, other in zip(fast, plain, strict=True):
-                    assert one.dtype == other.dtype
-                    assert torch.allclose(one, other, rtol=1e-4, atol=1e-6), (size, one - other)
+                case = some(name, batch, size)
+                fast = gradients(agent, agent._loss, *case)
+                plain = gradients(agent, agent.compute_loss, *case)
+                torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-6)
     finally:
         container.close()

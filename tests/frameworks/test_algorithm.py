@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from torch import Tensor
 
 from operant.agents import AGENTS
 from operant.core.errors import UsageError
-from operant.core.experience import Experience
-from operant.core.spaces import Spaces
+from operant.core.experience import Experience, Tensors
+from operant.core.spaces import Space, Spaces
 from operant.frameworks import algorithm
 from operant.frameworks.algorithm import AgentInputs, BatchSpec, RLAlgorithm
 from operant.networks.build import NetworkConfig, build_network
 
 SPEC = BatchSpec(8, 4)
 EXAMPLES = {"observation": {"x": torch.zeros(3)}}
-SPACES = Spaces({"x": Box(-1, 1, (3,))}, {"action": Discrete(2)})
+ACTIONS: dict[bool, Space] = {False: Discrete(2), True: Box(-1, 1, (2,))}  # by: continuous?
+PLAIN, MEMORY = NetworkConfig(hidden=(8,)), NetworkConfig(hidden=(8,), lstm=4)
 SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"minibatch": 8, "epochs": 4},
     "a2c": {},
     "dqn": {"learning_starts": 0, "replay_size": 100, "batch_size": 4},
+    "sac": {"learning_starts": 0, "replay_size": 100, "batch_size": 4},
 }
 
 
-def agent_of(name: str) -> Any:
+def agent_of(name: str, network: NetworkConfig = PLAIN, **changes: Any) -> Any:
     cls: Any
     config: Any
     cls, config = AGENTS[name]
     generator = torch.Generator().manual_seed(1)
+    spaces = Spaces({"x": Box(-1, 1, (3,))}, {"action": ACTIONS[name == "sac"]})
 
     def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(NetworkConfig(hidden=(8,)), inputs, outputs, generator, late)
+        return build_network(network, inputs, outputs, generator, late)
 
-    return cls.create(make, SPACES, config(length=SPEC.T, **SETTINGS[name]), seed=1)
+    return cls.create(make, spaces, config(length=SPEC.T, **SETTINGS[name] | changes), seed=1)
 
 
-def samples(wasted: int = 0) -> Experience:
+def samples(wasted: int = 0, name: str = "ppo") -> Experience:
     generator = torch.Generator().manual_seed(2)
     seen = torch.rand(SPEC.T + 1, SPEC.B, 3, generator=generator)
     no = torch.zeros(*SPEC, dtype=torch.bool)
     valid = ~no
     valid[:wasted] = False
+    choices = torch.randint(0, 2, tuple(SPEC), generator=generator)
+    pushes = torch.rand(*SPEC, 2, generator=generator)
     return Experience(
         observation={"x": seen},
         hidden_state={},
         first=torch.zeros(SPEC.T + 1, SPEC.B, dtype=torch.bool),
-        action={"action": torch.randint(0, 2, tuple(SPEC), generator=generator)},
+        action={"action": pushes if name == "sac" else choices},
         memo={"log_prob": torch.full(tuple(SPEC), -0.7)},
         reward=torch.randn(*SPEC, generator=generator),
         terminated=no,
@@ -59,10 +66,31 @@ def samples(wasted: int = 0) -> Experience:
     )
 
 
-def algo_of(name: str, cls: type[RLAlgorithm]) -> Any:
+def algo_of(name: str, cls: type[RLAlgorithm], network: NetworkConfig = PLAIN) -> Any:
     algo = cls()
-    algo.initialize(agent_of(name), 10, SPEC, True, EXAMPLES)
+    # Without standardised advantages a loss is the mean of the losses of its steps.
+    changes = {"normalize_advantage": False} if network.lstm else {}
+    algo.initialize(agent_of(name, network, **changes), 10, SPEC, True, EXAMPLES)
     return algo
+
+
+def loss_of(
+    algo: Any,
+    rows: slice = slice(SPEC.T),
+    valid: Tensor | None = None,
+    first: Tensor | None = None,
+    state: Tensors | None = None,
+) -> float:
+    """The loss of these rows: made-up returns, and an even policy when it acted."""
+    chunk = samples()
+    seen, reward = {"x": chunk.observation["x"][rows]}, chunk.reward[rows]
+    action, old = (
+        {"action": chunk.action["action"][rows]},
+        {"action": torch.zeros(*reward.shape, 2)},
+    )
+    inputs = AgentInputs(seen, first=first)
+    loss, _, _ = algo.loss(inputs, action, reward, -reward, valid, old, state)
+    return float(loss.detach())
 
 
 @pytest.mark.parametrize(("name", "steps"), [("ppo", 16), ("a2c", 1), ("dqn", 8)])
@@ -74,13 +102,23 @@ def test_an_update_tells_of_every_gradient_step(name: str, steps: int) -> None:
     assert algo.agent.updates == steps
 
 
-def test_optimizing_is_the_agents_own_update() -> None:
-    algo, other = algo_of("ppo", algorithm.PPO), agent_of("ppo")
-    algo.optimize_agent(0, samples())
-    other.memory.store(samples())
-    other.update()
+@pytest.mark.parametrize("name", ["ppo", "sac"])
+def test_optimizing_is_the_agents_own_update(name: str) -> None:
+    algo, other = algo_of(name, getattr(algorithm, name.upper())), agent_of(name)
+    algo.optimize_agent(0, samples(name=name))
+    other.memory.store(samples(name=name))
+    assert other.update()["n_updates"] > 0
     pairs = zip(algo.agent.network.parameters(), other.network.parameters(), strict=True)
     assert all(torch.equal(one, two) for one, two in pairs)
+
+
+def test_sac_takes_as_many_steps_as_it_is_given() -> None:
+    algo = algo_of("sac", algorithm.SAC)
+    info = algo.optimize_agent(0, samples(name="sac"))
+    assert len(info.loss) == len(info.entropy) == algo.agent.updates == SPEC.size
+    assert all(loss > 0 for loss in info.loss)
+    assert info.perplexity[0] == pytest.approx(math.exp(info.entropy[0]))
+    assert info.gradNorm == algo.optimize_agent(1).loss == []  # unbounded; nothing new is due
 
 
 def test_returns_are_advantages_on_top_of_values() -> None:
@@ -110,6 +148,33 @@ def test_the_loss_is_the_agents_own() -> None:
     assert 0 < entropy.item() <= 0.6932
 
 
+def test_memory_begins_anew_where_an_episode_does() -> None:
+    algo = algo_of("ppo", algorithm.PPO, MEMORY)
+    first = torch.zeros(*SPEC, dtype=torch.bool)
+    first[5] = True
+    state = {k: torch.ones_like(x) for k, x in algo.agent.initial_state(SPEC.B).items()}
+    before, after = loss_of(algo, slice(5), state=state), loss_of(algo, slice(5, SPEC.T))
+    whole = loss_of(algo, first=first, state=state)
+    assert whole == pytest.approx((5 * before + 3 * after) / 8)
+    for other in (loss_of(algo, state=state), loss_of(algo, first=first)):
+        assert abs(other - whole) > 1e-4
+
+
+@pytest.mark.parametrize(("network", "counted"), [(MEMORY, 5), (PLAIN, SPEC.T)])
+def test_with_memory_only_steps_before_the_first_reset_count(
+    network: NetworkConfig, counted: int
+) -> None:
+    algo = algo_of("ppo", algorithm.PPO, network)
+    chunk, state = samples(), algo.agent.initial_state(SPEC.B)
+    chunk.first[0] = chunk.first[5, 0] = True
+    chunk = chunk._replace(hidden_state={k: x.expand(9, *x.shape) for k, x in state.items()})
+    valid = algo.process_returns(chunk)[2]
+    found = [SPEC.T] * SPEC.B if valid is None else valid.sum(0).tolist()
+    assert found == [counted, *[SPEC.T] * (SPEC.B - 1)]
+    told = loss_of(algo, valid=valid, first=chunk.first[:-1])
+    assert loss_of(algo, valid=valid) == pytest.approx(told)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -121,6 +186,11 @@ def test_what_cannot_be_taught_is_refused(change: dict[str, Any], message: str) 
     settings: dict[str, Any] = {"batch_spec": SPEC, "mid_batch_reset": True, "examples": EXAMPLES}
     with pytest.raises(UsageError, match=message):
         RLAlgorithm().initialize(agent_of("ppo"), 10, **(settings | change))
+
+
+def test_the_class_has_rlpyts_own_spelling_too() -> None:
+    assert algorithm.RlAlgorithm is RLAlgorithm
+    assert RLAlgorithm.opt_info_fields == ("loss", "gradNorm", "entropy", "perplexity")
 
 
 def test_learning_goes_on_from_a_saved_state() -> None:

@@ -24,6 +24,7 @@ AGENTS: dict[str, dict[str, Any]] = {
 TASKS = {
     "cartpole": ("CartPole-v1", {}),
     "pendulum": ("Pendulum-v1", {}),
+    "images": ("pictures:Pictures-v0", {}),
     "masked": ("operant/MatchAction-v0", {"mask": True, "length": 3, "action": "multidiscrete"}),
     "dicts": (
         "operant/MatchAction-v0",
@@ -51,7 +52,9 @@ def worker_of(sampler: Any, agent: str = "ppo", task: str = "cartpole", **more: 
         sampler=sampler,
         agent=type(cls().agent)(**AGENTS[agent] | more.pop("agent_settings", {})),
         env=EnvConfig(**env | more.pop("env", {})),
-        network=NetworkConfig(hidden=more.pop("hidden", (8,)), lstm=more.pop("lstm", 0)),
+        network=NetworkConfig(
+            hidden=more.pop("hidden", (8,)), lstm=more.pop("lstm", 0), precision="fp32"
+        ),
         **more,
     )
     return build(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ WAYS = ("parallel", "alternating")
 RUNS = [
     ("ppo", "cartpole", 0),
     ("ppo", "cartpole", 4),
+    ("ppo", "images", 0),
+    ("ppo", "images", 4),
     ("ppo", "masked", 0),
     ("ppo", "dicts", 4),
     ("dqn", "cartpole", 0),
+    ("dqn", "images", 0),
     ("sac", "pendulum", 4),
 ]
 
@@ -48,7 +52,7 @@ def test_waiting_for_the_next_batch_does_not_depend_on_the_sampler(sampler: str)
     assert valid[:5].all()
 
 
-@pytest.mark.parametrize(("first", "then"), [("serial", "parallel"), ("parallel", "serial")])
+@pytest.mark.parametrize(("first", "then"), list(permutations(("serial", *WAYS), 2)))
 def test_a_run_goes_on_under_another_sampler(first: str, then: str) -> None:
     whole, other = worker_of(first, lstm=4), worker_of(then, lstm=4, seed=9)
     collected(whole, 2)

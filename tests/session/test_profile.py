@@ -40,9 +40,14 @@ def test_the_limit_is_the_work_alone_at_its_best(tmp_path: Path) -> None:
     assert "600 steps/s, 0.54 of the limit: 1,111 steps/s" in table(found)
 
 
-def test_where_one_side_waits_for_the_other_the_longer_one_is_the_limit(tmp_path: Path) -> None:
+def test_where_each_side_waits_for_the_other_the_longer_one_is_the_limit(tmp_path: Path) -> None:
     shares = {"acting": 0.2, "stepping": 0.1, "learning": 0.7, "waiting": 0.2, "idling": 0.1}
     assert profile(written(tmp_path, (1000, 700.0, shares))).limit == pytest.approx(1000)
+
+
+def test_where_only_the_learner_waits_its_work_comes_on_top(tmp_path: Path) -> None:
+    shares = {"acting": 0.2, "stepping": 0.1, "learning": 0.5, "waiting": 0.2}
+    assert profile(written(tmp_path, (1000, 800.0, shares))).limit == pytest.approx(1000)
 
 
 def test_a_run_without_a_line_is_refused(tmp_path: Path) -> None:
