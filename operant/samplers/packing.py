@@ -63,6 +63,7 @@ def unpack(data: bytes, forms: list[Form], weights: list[Tensor]) -> Actor:
     """The actor again, over these weights."""
     unpacker = _Unpacker(io.BytesIO(data))
     pairs = zip(weights, forms, strict=True)
+    # They could learn here as well: autocast remembers what it has made of no others.
     unpacker.weights = [nn.Parameter(x) if form.learned else x for x, form in pairs]
     found: Actor = unpacker.load()
     return found

@@ -38,7 +38,7 @@ def test_whatever_holds_a_weight_sees_the_published_one() -> None:
     assert other.kept[0].equal(holder.layer.weight)
     assert other.mean.equal(holder.mean)
     assert other.layer.weight.data_ptr() in {x.data_ptr() for x in shared}
-    assert not other.layer.weight.requires_grad
+    assert other.layer.weight.requires_grad  # or autocast would make bf16 of it at every step
 
 
 @pytest.mark.parametrize(
