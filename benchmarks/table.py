@@ -128,9 +128,14 @@ def notes(kept: Mapping[str, Result]) -> list[str]:
             "† Not to be relied on: fewer or shorter runs than usual, or others used the machine "
             "meanwhile, or Operant was faster than what was measured as the limit."
         )
-    machines = {described(result["machine"]) for result in kept.values()}
-    if machines:
-        said.append(f"Measured on: {'; '.join(sorted(machines))}.")
+    machines: dict[str, list[str]] = {}
+    for name, result in kept.items():
+        machines.setdefault(described(result["machine"]), []).append(name)
+    if len(machines) > 1:
+        rows = [f"{machine} ({', '.join(names)})" for machine, names in machines.items()]
+        said.append(f"Measured on: {'; '.join(rows)}.")
+    elif machines:
+        said.append(f"Measured on: {next(iter(machines))}.")
     return said
 
 

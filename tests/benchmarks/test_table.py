@@ -89,6 +89,14 @@ def test_the_machine_is_named_with_what_makes_it_fast() -> None:
     assert table.notes(kept) == ["Measured on: EPYC, 2 cores, avx2."]
 
 
+def test_rows_from_several_machines_say_which_is_whose() -> None:
+    kept = {name: result(name, operant=2.0, sb3=3.0) for name in ("startup", "ppo-pong")}
+    kept["ppo-pong"]["machine"]["cores"] = 8
+    assert table.notes(kept) == [
+        "Measured on: EPYC, 2 cores, avx2 (startup); EPYC, 8 cores, avx2 (ppo-pong)."
+    ]
+
+
 def test_the_page_keeps_what_stands_around_the_table() -> None:
     page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
     kept = {"startup": result("startup", operant=2.0, sb3=3.0)}
