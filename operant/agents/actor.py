@@ -35,7 +35,7 @@ class FewChoice(Protocol):
     @property
     def drawable(self) -> bool: ...
     def explore_few(
-        self, out: Arrays, generator: Generator, rows: tuple[int, int, int]
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
     ) -> tuple[Arrays, Arrays]: ...
 
 
@@ -103,7 +103,7 @@ class Actor:
         out = network(observation)
         count = len(next(iter(out.values())))
         rows = self.rows or (0, count, count)
-        action, memo = choice.explore_few(out, self.generator, rows)
+        action, memo = choice.explore_few(out, self.generator, rows, self.acted)
         self.acted += rows[2]
         tensors = {name: torch.from_numpy(x) for name, x in action.items()}
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())

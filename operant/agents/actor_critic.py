@@ -10,7 +10,8 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
-from operant.agents.optimize import Optimizer, averaged, total
+from operant.agents.compiling import compiled
+from operant.agents.optimize import Gradients, Optimizer, averaged, detached, total
 from operant.agents.sequence import unroll, values_of
 from operant.core import tree
 from operant.core.config import AgentConfig, Count, Fraction, NotNegative
@@ -40,9 +41,7 @@ class ActorCriticConfig(AgentConfig):
     normalize_advantage: bool = False  # bring advantages to mean zero and deviation one
 
 
-# Compiling by two threads is no quicker, and needs processes beside this one.
-ALONE: dict[str, Any] = {"compile_threads": 1}
-Loss = Callable[[Any, Tensor | None], tuple[Tensors, Tensors]]
+Slope = Callable[[Any, Tensor | None], tuple[Tensors, Gradients]]
 Batch = namedarraytuple(
     "Batch", "observation hidden_state first action log_prob advantage target valid"
 )
@@ -73,7 +72,7 @@ class PolicyChoice:
         return memo | ({"value": out["value"].squeeze(-1)} if "value" in out else {})
 
     def explore_few(
-        self, out: Arrays, generator: Generator, rows: tuple[int, int, int]
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
     ) -> tuple[Arrays, Arrays]:
         """`explore` and `memo` for a few rows."""
         action, log_prob = few.sample(self.distribution, out, generator, rows)
@@ -103,7 +102,7 @@ class ActorCritic:
         self.optimizer = Optimizer(network.parameters(), config.lr, config.max_grad_norm, self.eps)
         self.steps = 0  # environment steps learned from
         self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
-        self._loss: Loss = self.compute_loss
+        self._slope: Slope = self.slope
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: Any, seed: int) -> Self:
@@ -174,15 +173,25 @@ class ActorCritic:
 
     def learn(self, batch: Any) -> list[Tensors]:
         """One gradient step on the whole batch; its metrics."""
-        losses, metrics = self._loss(batch, batch.valid)
+        return [self.descend(batch, batch.valid)]
+
+    def descend(self, batch: Any, valid: Tensor | None) -> Tensors:
+        """One gradient step; its metrics."""
+        metrics, gradients = self._slope(batch, valid)
+        self.optimizer.follow(gradients, self.steps)
+        return metrics
+
+    def slope(self, batch: Any, valid: Tensor | None) -> tuple[Tensors, Gradients]:
+        """Metrics, and the bounded gradient of the loss."""
+        losses, metrics = self.compute_loss(batch, valid)
         loss = total(losses)
-        norm = self.optimizer.step(loss, self.steps)
-        return [{**metrics, "loss": loss, "grad_norm": norm}]
+        gradients, norm = self.optimizer.gradient(loss)
+        return detached({**metrics, "loss": loss, "grad_norm": norm}), gradients
 
     def compile(self) -> None:
         """Learn by machine code; the first update then takes up to half a minute longer."""
         # Batches differ in size by the steps that only reset.
-        self._loss = torch.compile(self.compute_loss, dynamic=True, options=ALONE)
+        self._slope = compiled(self.slope, dynamic=True)
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

@@ -6,6 +6,7 @@ action is the best of each part, and one discrete action is the case of one part
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,11 +14,14 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
+from operant.agents.compiling import compiled
 from operant.agents.optimize import (
+    Gradients,
     Optimizer,
     Target,
     averaged,
     counted,
+    detached,
     surprise,
     total,
     updates_due,
@@ -37,6 +41,8 @@ from operant.memory.replay import ExperienceReplay
 from operant.ops import explore as exploring
 from operant.ops import policy, returns, value
 from operant.ops.distribution import masks_of
+
+Slope = Callable[[Experience, Tensor | None], tuple[Tensors, Gradients, Tensor]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +116,7 @@ class DQN:
         self.length = self.window + config.n_step - 1
         self.updates = 0
         self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
+        self._slope: Slope = self.slope
 
     @classmethod
     def create(cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, seed: int) -> Self:
@@ -167,13 +174,24 @@ class DQN:
         drawn = self.memory.sample(self.config.batch_size, self.length)
         batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
         self.network.observe(tree.index(batch.observation, 0), batch.valid[0])
+        metrics, gradients, wrong = self._slope(batch, weight)
+        self.optimizer.follow(gradients, self.acted)
+        if weight is not None:
+            self.memory.prioritize(drawn.place, wrong)
+        return metrics
+
+    def slope(self, batch: Experience, weight: Tensor | None) -> tuple[Tensors, Gradients, Tensor]:
+        """Metrics, the bounded gradient of the loss, and how wrong each window was, `[B]`."""
         error, chosen = self.errors(batch)
         valid = counted(batch, self.window)
         losses, metrics = self.weigh(error, chosen, valid, weight)
-        norm = self.optimizer.step(total(losses), self.acted)
-        if weight is not None:
-            self.memory.prioritize(drawn.place, surprise(error.abs(), valid))
-        return {**metrics, "grad_norm": norm}
+        gradients, norm = self.optimizer.gradient(total(losses))
+        metrics = detached({**metrics, "grad_norm": norm})
+        return metrics, gradients, surprise(error.detach().abs(), valid)
+
+    def compile(self) -> None:
+        """Learn by machine code; the first update then takes up to half a minute longer."""
+        self._slope = compiled(self.slope)
 
     def compute_loss(
         self, batch: Experience, weight: Tensor | None = None

@@ -15,6 +15,8 @@ from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
 
+Gradients = Sequence[Tensor | None]  # one a parameter; none: the loss does not touch it
+
 
 class Optimizer:
     """Adam (arXiv:1412.6980) with a learning-rate schedule and a bound on the gradient's norm.
@@ -41,13 +43,17 @@ class Optimizer:
         self._ages = self.ages.unbind()  # gradients seen, by parameter
         self.count = 0  # gradient steps taken
 
-    def step(self, loss: Tensor, steps: int) -> Tensor:
-        """Follow the gradient of `loss` at the rate due after `steps`; the gradient's norm."""
-        return self.follow(torch.autograd.grad(loss, self.parameters, allow_unused=True), steps)
+    def gradient(self, loss: Tensor) -> tuple[Gradients, Tensor]:
+        """The bounded gradient of `loss`, and the norm it had, zero if that is not measured."""
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        gradients = [laid_as(*pair) for pair in zip(self.parameters, found, strict=True)]
+        if self.max_grad_norm is None:
+            return gradients, torch.zeros(())
+        return gradients, bound([x for x in gradients if x is not None], self.max_grad_norm)
 
     @torch.no_grad()
-    def follow(self, gradients: Sequence[Tensor | None], steps: int) -> Tensor:
-        """Follow these gradients, one a parameter; their norm, zero if it is not measured."""
+    def follow(self, gradients: Gradients, steps: int) -> None:
+        """Follow these gradients, as long as they are, at the rate due after `steps`."""
         gradients = [laid_as(*pair) for pair in zip(self.parameters, gradients, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient  # for whoever looks
@@ -60,8 +66,6 @@ class Optimizer:
             rows = zip(*columns, strict=True)
             columns = zip(*(row for row in rows if row[1] is not None), strict=True)
         parameters, found, means, squares, ages = columns
-        most = self.max_grad_norm
-        norm = torch.zeros(()) if most is None else bound(found, most)
         torch._fused_adam_(
             parameters,
             found,
@@ -78,12 +82,6 @@ class Optimizer:
             maximize=False,
         )
         self.count += 1
-        return norm
-
-    def freeze(self, frozen: bool = True) -> None:
-        """Keep gradients out of the parameters, or let them in again."""
-        for parameter in self.parameters:
-            parameter.requires_grad_(not frozen)
 
     def state_dict(self) -> dict[str, Any]:
         """Adam's moments, and the count."""
@@ -104,11 +102,12 @@ def laid_as(parameter: Tensor, gradient: Tensor | None) -> Tensor | None:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-def bound(gradients: Sequence[Tensor], most: float) -> Tensor:
+@torch.no_grad()
+def bound(gradients: list[Tensor], most: float) -> Tensor:
     """Shorten gradients to the norm `most`, if they are longer and it is not zero; their norm."""
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients))))
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     if most:
-        torch._foreach_mul_(list(gradients), (most / (norm + 1e-6)).clamp(max=1.0))
+        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
     return norm
 
 
@@ -137,6 +136,11 @@ class Target:
         self.network.load_state_dict(state)
 
 
+def detached(metrics: Tensors) -> Tensors:
+    """The same numbers without the way they came about."""
+    return {name: x.detach() for name, x in metrics.items()}
+
+
 def total(losses: Tensors) -> Tensor:
     """The sum of all losses."""
     return reduce(torch.add, losses.values())
@@ -147,7 +151,7 @@ def averaged(parts: Sequence[Tensors]) -> Metrics:
     if not parts:
         return {}
     names = list(parts[0])
-    table = torch.stack([torch.stack([part[name].detach() for name in names]) for part in parts])
+    table = torch.stack([part[name] for part in parts for name in names]).view(len(parts), -1)
     return dict(zip(names, table.mean(0).tolist(), strict=True))
 
 

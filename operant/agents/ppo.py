@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from operant.agents.actor_critic import ActorCritic, ActorCriticConfig, named
-from operant.agents.optimize import total
 from operant.agents.sequence import passes
 from operant.core.config import Count, Fraction, NotNegative, Positive
 from operant.core.experience import Tensors
@@ -43,10 +42,7 @@ class PPO(ActorCritic):
         seen: list[Tensors] = []
         for parts in epochs:
             for part, valid in parts:
-                losses, metrics = self._loss(part, valid)
-                loss = total(losses)
-                norm = self.optimizer.step(loss, self.steps)
-                seen.append({**metrics, "loss": loss, "grad_norm": norm})
+                seen.append(self.descend(part, valid))
             if config.target_kl and float(seen[-1]["approx_kl"]) > 1.5 * config.target_kl:
                 break
         return seen

@@ -18,11 +18,14 @@ from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
 from operant.agents.actor import Actor
+from operant.agents.compiling import compiled
 from operant.agents.optimize import (
+    Gradients,
     Optimizer,
     Target,
     averaged,
     counted,
+    detached,
     surprise,
     total,
     updates_due,
@@ -41,7 +44,7 @@ from operant.memory.config import ReplayConfig, make_replay
 from operant.memory.replay import ExperienceReplay
 from operant.networks.ensemble import ensemble
 from operant.ops import explore as exploring
-from operant.ops import policy, returns, value
+from operant.ops import few, policy, returns, value
 from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
 
 
@@ -86,6 +89,21 @@ class SoftChoice:
     def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
         """Nothing: the policy is asked anew when it learns."""
         return {}
+
+    @property
+    def drawable(self) -> bool:
+        """Whether it can be drawn in NumPy."""
+        return few.drawable(self.distribution)
+
+    def explore_few(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
+    ) -> tuple[Arrays, Arrays]:
+        """`explore` and `memo` for a few rows."""
+        if acted >= self.random_steps:
+            return few.draw(self.distribution, out, generator, rows), {}
+        start, stop, total = rows
+        drawn = exploring.uniform(self.action_space, total, {}, generator, "cpu")
+        return {name: x[start:stop].numpy() for name, x in drawn.items()}, {}
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,7 @@ class SAC:
         self.length = self.window + config.n_step - 1
         self.updates = 0
         self.learned: list[Tensors] = []  # metrics of each gradient step of the last update
+        self._critic_slope, self._actor_slope = self.critic_slope, self.actor_slope
         choice = SoftChoice(action_space, self.distribution, config.learning_starts)
         follow = CriticMemory(self.critic, tuple(smooth)) if actor.recurrent else None
         self.actor = Actor(actor, choice, self.names, seed, "actor", follow)
@@ -195,22 +214,48 @@ class SAC:
         """One gradient step of critics, actor and temperature."""
         drawn = self.memory.sample(self.config.batch_size, self.length)
         batch, weight = tree.to((drawn.experience, drawn.weight), self.device)
+        seen, counts = tree.index(batch.observation, 0), batch.valid[0]
         for network in (self.network, self.critic):
-            network.observe(tree.index(batch.observation, 0), batch.valid[0])
-        errors, valid = self.errors(batch), counted(batch, self.window)
-        losses, critic_metrics = self.weigh(errors, valid, weight)
-        self.critic_optimizer.step(total(losses), self.acted)
+            network.observe(seen, counts)
+        metrics, gradients, wrong = self._critic_slope(
+            batch, weight, self.noise(batch, self.length)
+        )
+        self.critic_optimizer.follow(gradients, self.acted)
         if weight is not None:
-            self.memory.prioritize(drawn.place, surprise(errors.abs().mean(-1), valid))
-        loss, entropy = self.actor_loss(batch)
-        self.actor_optimizer.step(loss, self.acted)
-        metrics = {**critic_metrics, "actor_loss": loss, "entropy": entropy}
+            self.memory.prioritize(drawn.place, wrong)
+        found, gradients = self._actor_slope(batch, self.noise(batch, self.window))
+        self.actor_optimizer.follow(gradients, self.acted)
+        metrics |= found
         if self.config.learn_alpha:
-            slope = entropy - self.target_entropy  # of a loss that is log alpha times this
+            slope = metrics["entropy"] - self.target_entropy  # of log alpha times this
             metrics["ent_coef_loss"] = self.log_alpha.detach() * slope
             self.alpha_optimizer.follow([slope], self.acted)
         self.target.follow(self.config.tau)
-        return {**metrics, "ent_coef": self.log_alpha.exp()}
+        return {**metrics, "ent_coef": self.log_alpha.detach().exp()}
+
+    def critic_slope(
+        self, batch: Experience, weight: Tensor | None, noise: Tensors
+    ) -> tuple[Tensors, Gradients, Tensor]:
+        """Metrics, the gradient of the critics' loss, and how wrong each window was, `[B]`."""
+        errors, valid = self.errors(batch, noise), counted(batch, self.window)
+        losses, metrics = self.weigh(errors, valid, weight)
+        gradients, _ = self.critic_optimizer.gradient(total(losses))
+        return detached(metrics), gradients, surprise(errors.detach().abs().mean(-1), valid)
+
+    def actor_slope(self, batch: Experience, noise: Tensors) -> tuple[Tensors, Gradients]:
+        """Metrics, and the gradient of the policy's loss: through the critics, not into them."""
+        loss, entropy = self.actor_loss(batch, noise)
+        gradients, _ = self.actor_optimizer.gradient(loss)
+        return detached({"actor_loss": loss, "entropy": entropy}), gradients
+
+    def compile(self) -> None:
+        """Learn by machine code; the first update then takes up to half a minute longer."""
+        self._critic_slope = compiled(self.critic_slope)
+        self._actor_slope = compiled(self.actor_slope)
+
+    def noise(self, batch: Experience, rows: int) -> Tensors:
+        """What continuous actions are drawn from in so many rows."""
+        return self.smooth.noise((rows, batch.reward.shape[1]), self.generator)
 
     def compute_loss(
         self, batch: Experience, weight: Tensor | None = None
@@ -219,12 +264,13 @@ class SAC:
 
         `weight` `[B]` is that of each window.
         """
-        return self.weigh(self.errors(batch), counted(batch, self.window), weight)
+        errors = self.errors(batch, self.noise(batch, len(batch.reward)))
+        return self.weigh(errors, counted(batch, self.window), weight)
 
-    def errors(self, batch: Experience) -> Tensor:
+    def errors(self, batch: Experience, noise: Tensors) -> Tensor:
         """How far each critic's worth of the actions taken is from the target, `[T, B, 2]`."""
         rows, count = (0, self.window), self.critic.count
-        target = self.worth(batch)[: self.window]
+        target = self.worth(batch, noise)[: self.window]
         taken = tree.index(batch.action, slice(*rows))
         q = self.judge(self.critic, batch, taken, rows)
         each = {k: torch.stack([taken[k]] * count, 2) for k in self.choices}
@@ -241,40 +287,39 @@ class SAC:
         return losses, {"critic_loss": total(losses)}
 
     @torch.no_grad()
-    def worth(self, batch: Experience) -> Tensor:
+    def worth(self, batch: Experience, noise: Tensors) -> Tensor:
         """What each action turned out to be worth, `[T, B]`."""
-        next_value, _ = self.soft_value(self.target.network, batch, (1, len(batch.reward) + 1))
+        rows = (1, len(batch.reward) + 1)
+        next_value, _ = self.soft_value(self.target.network, batch, rows, noise)
         discount = self.config.gamma * ~batch.terminated
         return returns.n_step(batch.reward, next_value, discount, batch.cut, self.config.n_step)
 
-    def actor_loss(self, batch: Experience) -> tuple[Tensor, Tensor]:
+    def actor_loss(self, batch: Experience, noise: Tensors) -> tuple[Tensor, Tensor]:
         """The policy's loss over the window's first steps, and its mean entropy."""
-        self.critic_optimizer.freeze()  # the gradient passes through them, not into them
-        worth, entropy = self.soft_value(self.critic, batch, (0, self.window))
-        self.critic_optimizer.freeze(False)
+        worth, entropy = self.soft_value(self.critic, batch, (0, self.window), noise)
         valid = counted(batch, self.window)
-        return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid).detach()
+        return -policy.masked_mean(worth, valid), policy.masked_mean(entropy, valid)
 
     def soft_value(
-        self, critic: Network, batch: Experience, rows: tuple[int, int]
+        self, critic: Network, batch: Experience, rows: tuple[int, int], noise: Tensors
     ) -> tuple[Tensor, Tensor]:
         """What these rows are worth under the policy, entropy included, and the entropy."""
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         params = unroll(self.network, batch, self.names, rows, "actor")
-        action, entropy = self.imagine(params, masks)
+        action, entropy = self.imagine(params, masks, noise)
         q = tree.map(lambda x: x.amin(-2), self.judge(critic, batch, action, rows))
         worth = self.summed(
             q, lambda k: value.expected_q(q[k], params[k], self.choices[k], masks.get(k))
         )
         return worth + self.log_alpha.detach().exp() * entropy, entropy
 
-    def imagine(self, params: Tensors, masks: Tensors) -> tuple[Tensors, Tensor]:
+    def imagine(self, params: Tensors, masks: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
         """Continuous actions that carry a gradient, and the entropy of the whole policy."""
         parts = self.distribution.parts
         entropy = [parts[k].entropy(params[k], masks.get(k)) for k in self.choices]
         action: Tensors = {}
         if self.smooth.parts:
-            action, log_prob = self.smooth.sample_with_log_prob(params, self.generator)
+            action, log_prob = self.smooth.sample_with_log_prob(params, noise)
             entropy.append(-log_prob)
         return action, reduce(torch.add, entropy)
 

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from operant.core.errors import UsageError, suggest
 from operant.core.experience import Tensors
-from operant.core.spaces import MASK, Space, choices, is_mask
+from operant.core.spaces import MASK, Shape, Space, choices, is_mask
 from operant.ops.categorical import Categorical, MultiCategorical
 from operant.ops.gaussian import Gaussian, SquashedGaussian
 
@@ -67,10 +67,14 @@ class ActionDistribution:
             for name, part in self.parts.items()
         }
 
-    def sample_with_log_prob(self, params: Tensors, generator: Generator) -> tuple[Tensors, Tensor]:
-        """Draw as a differentiable function of the parameters; every part must be Gaussian."""
+    def noise(self, lead: Shape, generator: Generator) -> Tensors:
+        """Standard normals for actions `[*lead, ...]`; every part must be Gaussian."""
+        return {n: _continuous(n, part).noise(lead, generator) for n, part in self.parts.items()}
+
+    def sample_with_log_prob(self, params: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
+        """What `noise` draws, a differentiable function of the parameters, and its log-density."""
         drawn = {
-            name: _continuous(name, part).sample_with_log_prob(params[name], generator)
+            name: _continuous(name, part).sample_with_log_prob(params[name], noise[name])
             for name, part in self.parts.items()
         }
         actions = {name: action for name, (action, _) in drawn.items()}

@@ -11,15 +11,37 @@ from torch import Generator
 from operant.core.experience import Arrays
 from operant.core.tree import Array
 from operant.ops.categorical import Categorical
-from operant.ops.distribution import ActionDistribution
-from operant.ops.gaussian import HALF_LOG_TAU, LOG_STD, Gaussian
+from operant.ops.distribution import ActionDistribution, Part
+from operant.ops.gaussian import HALF_LOG_TAU, LOG_STD, Gaussian, SquashedGaussian
 
 Bounds = tuple[int, int, int]  # the first row, the one after the last, and rows of the whole batch
 
 
+BORDER = 1 - np.finfo(np.float32).eps  # where squashed actions end
+
+
 def drawable(distribution: ActionDistribution) -> bool:
     """Whether every part can be drawn here."""
-    return all(type(part) in (Categorical, Gaussian) for part in distribution.parts.values())
+    kinds = (Categorical, Gaussian, SquashedGaussian)
+    return all(type(part) in kinds for part in distribution.parts.values())
+
+
+def draw(
+    distribution: ActionDistribution,
+    params: Mapping[str, Array],
+    generator: Generator,
+    rows: Bounds,
+) -> Arrays:
+    """Actions by name.
+
+    What is drawn, for all rows of the batch, is what the parts themselves would draw.
+    """
+    return {
+        name: _race(params[name], generator, rows)
+        if isinstance(part, Categorical)
+        else _shaped(part, _normal(params[name], generator, rows)[0])
+        for name, part in distribution.parts.items()
+    }
 
 
 def sample(
@@ -28,38 +50,47 @@ def sample(
     generator: Generator,
     rows: Bounds,
 ) -> tuple[Arrays, Array]:
-    """Actions by name and the log-probability `[B]` of the whole.
-
-    What is drawn, for all rows of the batch, is what the parts themselves would draw.
-    """
+    """`draw` and the log-probability `[B]` of the whole; nothing may be squashed."""
     actions: Arrays = {}
     total = np.zeros(1, np.float32)
     for name, part in distribution.parts.items():
         if isinstance(part, Categorical):
-            actions[name], log_prob = _race(params[name], generator, rows)
+            actions[name] = _race(params[name], generator, rows)
+            total = total + _chosen(params[name], actions[name])
         else:
-            actions[name], log_prob = _normal(params[name], generator, rows)
-            assert isinstance(part, Gaussian)
-            actions[name] = actions[name].reshape(-1, *part.shape)
-        total = total + log_prob
+            x, noise, log_std = _normal(params[name], generator, rows)
+            actions[name] = _shaped(part, x)
+            total = total - (0.5 * noise * noise + log_std + np.float32(HALF_LOG_TAU)).sum(1)
     return actions, total
 
 
-def _race(logits: Array, generator: Generator, rows: Bounds) -> tuple[Array, Array]:
+def _race(logits: Array, generator: Generator, rows: Bounds) -> Array:
     """As `categorical._race`: the first of exponential clocks with rates exp(logits) to ring."""
     start, stop, total = rows
     clock = torch.empty(total, logits.shape[1]).exponential_(generator=generator)
-    action = (logits - np.log(clock.numpy()[start:stop])).argmax(1)
+    action: Array = (logits - np.log(clock.numpy()[start:stop])).argmax(1)
+    return action
+
+
+def _chosen(logits: Array, action: Array) -> Array:
+    """Log-probability of the choices made."""
     shifted = logits - logits.max(1, keepdims=True)
-    chosen = shifted[np.arange(len(action)), action]
-    return action, chosen - np.log(np.exp(shifted).sum(1))
+    log_prob: Array = shifted[np.arange(len(action)), action] - np.log(np.exp(shifted).sum(1))
+    return log_prob
 
 
-def _normal(params: Array, generator: Generator, rows: Bounds) -> tuple[Array, Array]:
-    """Independent normals: means, then log standard deviations."""
+def _normal(params: Array, generator: Generator, rows: Bounds) -> tuple[Array, Array, Array]:
+    """Independent normals, and the noise and log standard deviations behind them."""
     start, stop, total = rows
     size = params.shape[1] // 2
     log_std = params[:, size:].clip(*LOG_STD)
     noise = torch.empty(total, size).normal_(generator=generator).numpy()[start:stop]
-    action = params[:, :size] + np.exp(log_std) * noise
-    return action, -(0.5 * noise * noise + log_std + np.float32(HALF_LOG_TAU)).sum(1)
+    return params[:, :size] + np.exp(log_std) * noise, noise, log_std
+
+
+def _shaped(part: Part, x: Array) -> Array:
+    """What a Gaussian makes of its normals."""
+    assert isinstance(part, Gaussian)
+    if isinstance(part, SquashedGaussian):
+        x = np.tanh(x).clip(-BORDER, BORDER)
+    return x.reshape(-1, *part.shape)

@@ -31,11 +31,15 @@ class Gaussian:
 
     def sample(self, params: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
         """Draw without a gradient."""
-        return self._shaped(_draw(params.detach(), generator)[0])
+        return self._shaped(_draw(params.detach(), generator))
 
-    def sample_with_log_prob(self, params: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Draw as a differentiable function of the parameters, with its log-density."""
-        x, log_prob = _draw_with_log_prob(params, generator)
+    def noise(self, lead: Shape, generator: Generator) -> Tensor:
+        """Standard normals for actions `[*lead, ...]`."""
+        return _noise((*lead, self.params // 2), generator)
+
+    def sample_with_log_prob(self, params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """What `noise` draws, a differentiable function of the parameters, and its log-density."""
+        x, log_prob = _drawn_with_log_prob(params, noise)
         return self._shaped(x), log_prob
 
     def mode(self, params: Tensor, mask: Tensor | None) -> Tensor:
@@ -78,11 +82,11 @@ class SquashedGaussian(Gaussian):
 
     def sample(self, params: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
         """Draw without a gradient."""
-        return self._shaped(_inside(_draw(params.detach(), generator)[0].tanh()))
+        return self._shaped(_inside(_draw(params.detach(), generator).tanh()))
 
-    def sample_with_log_prob(self, params: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Draw as a differentiable function of the parameters, with its log-density."""
-        x, log_prob = _draw_with_log_prob(params, generator)
+    def sample_with_log_prob(self, params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """What `noise` draws, a differentiable function of the parameters, and its log-density."""
+        x, log_prob = _drawn_with_log_prob(params, noise)
         return self._shaped(_inside(x.tanh())), log_prob - _log_slope(x)
 
     def mode(self, params: Tensor, mask: Tensor | None) -> Tensor:
@@ -107,17 +111,19 @@ def _split(params: Tensor) -> tuple[Tensor, Tensor]:
     return mean, log_std.clamp(*LOG_STD)
 
 
-def _draw(params: Tensor, generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """The action, and the noise and log standard deviation behind it."""
+def _noise(shape: Shape, generator: Generator) -> Tensor:
+    return torch.empty(shape, device=generator.device).normal_(generator=generator)
+
+
+def _draw(params: Tensor, generator: Generator) -> Tensor:
     mean, log_std = _split(params)
-    noise = torch.empty_like(mean).normal_(generator=generator)
-    return torch.addcmul(mean, log_std.exp(), noise), noise, log_std
+    return torch.addcmul(mean, log_std.exp(), _noise(mean.shape, generator))
 
 
-def _draw_with_log_prob(params: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
+def _drawn_with_log_prob(params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     # From the noise itself: recovering it from the action would lose it where deviations are small.
-    x, noise, log_std = _draw(params, generator)
-    return x, _log_density(noise, log_std)
+    mean, log_std = _split(params)
+    return torch.addcmul(mean, log_std.exp(), noise), _log_density(noise, log_std)
 
 
 def _log_prob(params: Tensor, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Compiled learning gives the losses and gradients of plain learning, for batches of any size."""
+"""Compiled learning gives the metrics and gradients of plain learning, for batches of any size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,24 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"length": 16},
         },
     ),
+    "values": (
+        "dqn",
+        {
+            "env": {"id": "CartPole-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16]},
+            "agent": {"learning_starts": 20, "prioritized": True, "n_step": 3, "dueling": True},
+        },
+    ),
+    "soft": (
+        "sac",
+        {
+            "env": {"id": "Pendulum-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16], "activation": "relu"},
+            "agent": {"learning_starts": 20, "batch_size": 16},
+        },
+    ),
 }
+NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-6}
 
 
 @pytest.fixture(autouse=True)
@@ -44,15 +61,9 @@ def _fresh() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def gradients(agent: Any, loss: Any, batch: Any, valid: Tensor | None) -> list[Tensor]:
-    losses, metrics = loss(batch, valid)
-    found = torch.autograd.grad(sum(losses.values()), tuple(agent.network.parameters()))
-    return [*found, *losses.values(), *metrics.values()]
-
-
-def learner(name: str) -> LocalWorker:
+def learner(name: str, compile: str = "on") -> LocalWorker:
     algorithm, settings = CASES[name]
-    config = compose(algorithm, {**settings, "compile": "on"}, recipe="none")[0]
+    config = compose(algorithm, {**settings, "compile": compile}, recipe="none")[0]
     return build(try_out(config).config)
 
 
@@ -71,8 +82,8 @@ def compiled_by(call: Callable[[], object]) -> int:
     return counters["stats"]["unique_graphs"]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_compiled_losses_and_gradients_are_those_of_plain_learning(name: str) -> None:
+@pytest.mark.parametrize("name", ["choices", "numbers"])
+def test_compiled_metrics_and_gradients_are_those_of_plain_learning(name: str) -> None:
     container = learner(name)
     agent: Any = container.agent
     try:
@@ -82,8 +93,40 @@ def test_compiled_losses_and_gradients_are_those_of_plain_learning(name: str) ->
         with torch._dynamo.config.patch(error_on_recompile=True):
             for size in (3, 8, 16):
                 case = some(name, batch, size)
-                fast = gradients(agent, agent._loss, *case)
-                plain = gradients(agent, agent.compute_loss, *case)
-                torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-6)
+                torch.testing.assert_close(agent._slope(*case), agent.slope(*case), **NEAR)
     finally:
         container.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "programs"), [("values", ["slope"]), ("soft", ["critic_slope", "actor_slope"])]
+)
+def test_compiled_learning_from_a_memory_is_plain_learning(name: str, programs: list[str]) -> None:
+    container = learner(name)
+    agent: Any = container.agent
+    try:
+        assert compiled_by(lambda: container.run(40)) == len(programs)
+        drawn = agent.memory.sample(agent.config.batch_size, agent.length)
+        inputs: dict[str, tuple[Any, ...]] = {"slope": (drawn.experience, drawn.weight)}
+        if name == "soft":
+            noise = agent.noise(drawn.experience, agent.length)
+            inputs["critic_slope"] = (drawn.experience, drawn.weight, noise)
+            inputs["actor_slope"] = (drawn.experience, agent.noise(drawn.experience, 1))
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for program in programs:
+                fast, plain = getattr(agent, f"_{program}"), getattr(agent, program)
+                assert fast is not plain
+                case = inputs[program]
+                torch.testing.assert_close(fast(*case), plain(*case), **NEAR)
+    finally:
+        container.close()
+
+
+def test_a_compiled_run_learns_as_a_plain_one() -> None:
+    weights = []
+    for compile in ("on", "off"):
+        container = learner("soft", compile)
+        container.run(60)
+        weights.append([p.detach().clone() for p in container.agent.network.parameters()])
+        container.close()
+    torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-4)

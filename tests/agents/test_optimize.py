@@ -15,9 +15,16 @@ from operant.core.running import RunningStatistics
 from operant.core.schedule import Schedule
 
 
+def descend(optimizer: Optimizer, loss: torch.Tensor, steps: int) -> torch.Tensor:
+    """Follow the gradient of `loss`; its norm."""
+    gradients, norm = optimizer.gradient(loss)
+    optimizer.follow(gradients, steps)
+    return norm
+
+
 def slide(optimizer: Optimizer, parameter: nn.Parameter, steps: int = 0) -> float:
     """One step along a slope of (3, 4); the norm it reports."""
-    return optimizer.step((parameter * torch.tensor([3.0, 4.0])).sum(), steps).item()
+    return descend(optimizer, (parameter * torch.tensor([3.0, 4.0])).sum(), steps).item()
 
 
 def test_a_step_goes_down_the_gradient_by_the_learning_rate() -> None:
@@ -62,7 +69,7 @@ def test_a_restored_optimizer_keeps_its_momentum() -> None:
     two.data.copy_(one)
     second.load_state_dict(deepcopy(first.state_dict()))
     for optimizer, parameter in ((first, one), (second, two)):
-        optimizer.step((parameter * torch.tensor([-1.0, 2.0])).sum(), 0)
+        descend(optimizer, (parameter * torch.tensor([-1.0, 2.0])).sum(), 0)
     assert one.tolist() == two.tolist()
 
 
@@ -104,16 +111,6 @@ def test_a_target_network_takes_over_running_statistics() -> None:
     buffers = dict(target.network.named_buffers())  # type: ignore[attr-defined]  # a module
     assert buffers["statistics.mean"].item() == 4.0
     assert buffers["statistics.count"].item() == 2
-
-
-def test_frozen_parameters_pass_gradients_on_and_take_none() -> None:
-    frozen, free = nn.Parameter(torch.tensor(2.0)), nn.Parameter(torch.tensor(3.0))
-    optimizer = Optimizer([frozen], Schedule(0.1))
-    optimizer.freeze()
-    (frozen * free).backward()
-    assert (frozen.grad, free.grad) == (None, torch.tensor(2.0))
-    optimizer.freeze(False)
-    assert frozen.requires_grad
 
 
 def test_the_total_is_the_sum_with_all_its_gradients() -> None:
@@ -168,7 +165,7 @@ def test_steps_are_bit_for_bit_those_of_torchs_adam() -> None:
     optimizer = Optimizer(ours.parameters(), Schedule(0.01, 0.001, 20), 1.0, 1e-5)
     adam = torch.optim.Adam(theirs.parameters(), eps=1e-5, fused=True)
     for step in range(20):
-        optimizer.step(ours(x).square().mean(), step)
+        descend(optimizer, ours(x).square().mean(), step)
         adam.zero_grad()
         theirs(x).square().mean().backward()
         nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
@@ -198,7 +195,7 @@ def test_gradients_that_lie_otherwise_than_their_parameters_are_followed_as_torc
     optimizer = Optimizer(ours.parameters(), Schedule(0.01))
     adam = torch.optim.Adam(theirs.parameters(), lr=0.01, fused=True)
     for step in range(5):
-        optimizer.step(ours(x).square().mean(), step)
+        descend(optimizer, ours(x).square().mean(), step)
         adam.zero_grad()
         theirs(x).square().mean().backward()
         adam.step()
@@ -208,7 +205,7 @@ def test_gradients_that_lie_otherwise_than_their_parameters_are_followed_as_torc
 
 def test_a_gradient_that_is_one_number_shown_many_times_is_followed_everywhere() -> None:
     parameter = nn.Parameter(torch.zeros(3, 4))
-    Optimizer([parameter], Schedule(0.1)).step(parameter.sum(), 0)
+    descend(Optimizer([parameter], Schedule(0.1)), parameter.sum(), 0)
     assert parameter.flatten().tolist() == pytest.approx([-0.1] * 12)
 
 

@@ -37,6 +37,16 @@ def sac(
     return SAC(actor, [*critics], spaces, memory, config, seed=1)
 
 
+def worth(agent: SAC, chunk: Experience) -> Tensor:
+    """The critics' targets, with noise from the agent's generator."""
+    return agent.worth(chunk, agent.noise(chunk, len(chunk.reward)))
+
+
+def actor_loss(agent: SAC, chunk: Experience) -> tuple[Tensor, Tensor]:
+    """The policy's loss and entropy, with noise from the agent's generator."""
+    return agent.actor_loss(chunk, agent.noise(chunk, agent.window))
+
+
 LOGITS = [[0.0, 1.0, -1.0], [0.5, 0.0, 2.0]]
 LOW = [[1.0, 9.0, 2.0], [4.0, 5.0, 9.0]]
 HIGH = [[2.0, 3.0, 7.0], [8.0, 1.0, 6.0]]
@@ -70,7 +80,7 @@ def chosen(column_of: Column, name: str = "choice") -> Experience:
     ],
 )
 def test_the_target_of_one_step_is_the_brute_force_expectation(ended: Any, expected: float) -> None:
-    target = choosing().worth(chosen(Column([0, 1], [1.0], **ended)))
+    target = worth(choosing(), chosen(Column([0, 1], [1.0], **ended)))
     assert target.item() == pytest.approx(expected)
 
 
@@ -78,7 +88,7 @@ def test_targets_come_from_the_target_critics() -> None:
     agent = choosing()
     for critic in members(agent.critic):
         critic.load_state_dict(table(choice=[[1000.0] * 3] * 2).state_dict())
-    target = agent.worth(chosen(Column([0, 1], [1.0])))
+    target = worth(agent, chosen(Column([0, 1], [1.0])))
     assert target.item() == pytest.approx(1 + GAMMA * brute_value(1))
 
 
@@ -99,30 +109,33 @@ def test_targets_come_from_the_target_critics() -> None:
     ],
 )
 def test_the_target_of_three_steps(column_of: Column, expected: float) -> None:
-    assert choosing(n_step=3).worth(chosen(column_of))[0, 0].item() == pytest.approx(expected)
+    assert worth(choosing(n_step=3), chosen(column_of))[0, 0].item() == pytest.approx(expected)
 
 
 def test_a_forbidden_choice_is_worth_nothing_and_adds_no_entropy() -> None:
     chunk = masked(chosen(Column([0, 1], [1.0])), [1, 1, 1], [1, 1, 0])
     expected = 1 + GAMMA * brute_value(1, allowed=(0, 1))
-    assert choosing().worth(chunk).item() == pytest.approx(expected)
+    assert worth(choosing(), chunk).item() == pytest.approx(expected)
 
 
 def test_the_actors_loss_is_minus_its_soft_value_by_its_own_critics() -> None:
     agent = choosing()
     members(agent.target.network)[0].load_state_dict(table(choice=[[0.0] * 3] * 2).state_dict())
-    loss, entropy = agent.actor_loss(chosen(Column([0, 1], [1.0])))
+    loss, entropy = actor_loss(agent, chosen(Column([0, 1], [1.0])))
     chances = torch.tensor(LOGITS[0]).softmax(-1)
     assert loss.item() == pytest.approx(-brute_value(0))
     assert entropy.item() == pytest.approx(-(chances * chances.log()).sum().item())
 
 
-def test_the_actors_loss_leaves_critics_without_gradient_and_open_to_the_next() -> None:
+def test_the_actors_gradient_is_the_actors_alone() -> None:
     agent = choosing()
-    agent.actor_loss(chosen(Column([0, 1], [1.0])))[0].backward()
-    parameters = [p for critic in members(agent.critic) for p in critic.parameters()]
-    assert all(p.grad is None and p.requires_grad for p in parameters)
-    assert slopes(agent.network, "choice")[0] != 0
+    chunk = chosen(Column([0, 1], [1.0]))
+    _, (gradient,) = agent.actor_slope(chunk, agent.noise(chunk, 1))
+    assert gradient is not None
+    assert gradient[0].abs().max() > 0
+    before = deepcopy(agent.critic.state_dict())
+    agent.actor_optimizer.follow([gradient], 0)
+    assert all(torch.equal(x, before[k]) for k, x in agent.critic.state_dict().items())
 
 
 def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
@@ -146,7 +159,7 @@ def test_the_policy_leans_to_the_choice_of_higher_worth() -> None:
     actor = table(choice=[[0.0, 0.0], [0.0, 0.0]])
     critics = [table(choice=[[1.0, 2.0]] * 2), table(choice=[[5.0, 6.0]] * 2)]
     agent = sac(actor, critics, {"choice": Discrete(2)}, alpha=1e-6)
-    agent.actor_loss(chosen(Column([0, 1], [0.0])))[0].backward()
+    actor_loss(agent, chosen(Column([0, 1], [0.0])))[0].backward()
     assert slopes(actor, "choice")[:2] == pytest.approx(
         [0.25, -0.25]
     )  # p (1 - p) times the difference
@@ -156,7 +169,7 @@ def test_entropy_evens_out_a_policy_of_equal_worths() -> None:
     actor = table(choice=[[0.0, 1.0], [0.0, 0.0]])
     critics = [table(choice=[[3.0, 3.0]] * 2) for _ in range(2)]
     agent = sac(actor, critics, {"choice": Discrete(2)})
-    agent.actor_loss(chosen(Column([0, 1], [0.0])))[0].backward()
+    actor_loss(agent, chosen(Column([0, 1], [0.0])))[0].backward()
     # The slope of the entropy by the second logit is -p (1 - p) log(p / (1 - p)).
     p = 1 / (1 + math.exp(-1))
     assert slopes(actor, "choice")[:2] == pytest.approx([-ALPHA * p * (1 - p), ALPHA * p * (1 - p)])
@@ -181,7 +194,7 @@ def moved(amounts: list[float], **flags: Any) -> Experience:
 
 
 def test_the_target_of_a_continuous_action_is_the_lower_of_both_critics() -> None:
-    target = moving(alpha=1e-9).worth(moved([0.1]))
+    target = worth(moving(alpha=1e-9), moved([0.1]))
     lower = min(2 + 4 * math.tanh(-0.4), 0.5 - math.tanh(-0.4))
     assert target.item() == pytest.approx(1 + GAMMA * lower, rel=1e-5)
 
@@ -194,7 +207,7 @@ def test_the_target_of_a_continuous_action_counts_entropy_as_worth() -> None:
     log_prob -= math.log(1 - math.tanh(x) ** 2)
     lower = min(2 + 4 * math.tanh(x), 0.5 - math.tanh(x))
     expected = 1 + GAMMA * (lower - ALPHA * log_prob)
-    assert agent.worth(moved([0.1])).item() == pytest.approx(expected, rel=1e-5)
+    assert worth(agent, moved([0.1])).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_critics_of_continuous_actions_are_judged_at_the_action_taken() -> None:
@@ -208,7 +221,7 @@ def test_a_continuous_policy_climbs_its_critics(slope: float) -> None:
     critics = [sloped(value=[[0.0]] * 2, slope=[[slope]] * 2) for _ in range(2)]
     actor = table(amount=MEANS)
     agent = sac(actor, critics, {"amount": ONE}, alpha=1e-9)
-    agent.actor_loss(moved([0.1]))[0].backward()
+    actor_loss(agent, moved([0.1]))[0].backward()
     assert slopes(actor, "amount")[0] == pytest.approx(-slope * (1 - math.tanh(0.3) ** 2), rel=1e-4)
 
 
@@ -231,14 +244,14 @@ def test_an_action_of_both_kinds_is_worth_the_sum_of_its_parts() -> None:
 def test_the_target_of_an_action_of_both_kinds_is_the_sum_too() -> None:
     chunk = moved([0.1])._replace(action={"amount": torch.zeros(1, 1, 1)})
     expected = 1 + 2 * math.tanh(-0.4) + (10 * 0.25 + 20 * 0.75)
-    assert hybrid().worth(chunk).item() == pytest.approx(1 + GAMMA * expected, rel=1e-5)
+    assert worth(hybrid(), chunk).item() == pytest.approx(1 + GAMMA * expected, rel=1e-5)
 
 
 def test_entropies_of_both_kinds_add_up() -> None:
     agent = hybrid()
     params = {"amount": torch.tensor([0.0, -1.0]), "choice": torch.tensor([0.0, math.log(3)])}
-    noise = torch.empty(1).normal_(generator=deepcopy(agent.generator)).item()
-    _, entropy = agent.imagine(params, {})
+    noise = 0.7
+    _, entropy = agent.imagine(params, {}, {"amount": torch.tensor([noise])})
     normal = 0.5 * noise**2 - 1 + 0.5 * math.log(2 * math.pi)
     slope = math.log(1 - math.tanh(math.exp(-1) * noise) ** 2)
     choice = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
@@ -374,7 +387,7 @@ def test_each_network_goes_on_from_a_memory_of_its_own_and_is_fresh_where_told()
     hidden = memories(actor=[1.0, 1.0], critic0=[100.0, 100.0], critic1=[1000.0, -1000.0])
     chunk = record(*[Column([2, 4, 3, 5], [1, 1e6, 1], **flags)] * 2, **hidden)
     chunk = chunk._replace(action={"choice": chunk.action["action"]})
-    target = remembering().worth(chunk)
+    target = worth(remembering(), chunk)
     lower = [2 * (100 + 6), 9 * (-1000 + 6)]  # of the first critic, the even mean of 1 and 3
     assert target[0].tolist() == pytest.approx([1 + GAMMA * x for x in lower], rel=1e-5)
     assert target[2].tolist() == pytest.approx([1 + GAMMA * 2 * (3 + 5)] * 2, rel=1e-5)
@@ -387,7 +400,7 @@ def test_a_wasted_row_weighs_nothing_in_critics_and_actor() -> None:
     chunk = chunk._replace(action={"choice": chunk.action["action"]})
     losses, _ = remembering().compute_loss(chunk)
     assert losses["critic0"].item() == pytest.approx(0.5 * ((2 - 1) ** 2 + (3 - 1) ** 2) / 2)
-    loss, _ = remembering().actor_loss(chunk)
+    loss, _ = actor_loss(remembering(), chunk)
     assert loss.item() == pytest.approx(-(2 * 2 + 2 * 3) / 2, rel=1e-5)
 
 

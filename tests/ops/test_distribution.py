@@ -89,14 +89,14 @@ def test_a_pathwise_draw_of_several_boxes_has_the_sum_of_their_log_densities() -
     boxes: dict[str, Space] = {"a": gs.Box(-1, 1, (2,)), "b": gs.Box(-1, 1, ())}
     product = distribution_for(boxes, squash=True)
     params = {"a": torch.zeros(3, 4), "b": -torch.ones(3, 2)}
-    action, log_prob = product.sample_with_log_prob(params, Generator())
+    action, log_prob = product.sample_with_log_prob(params, product.noise((3,), Generator()))
     assert action["b"].shape == (3,)
     torch.testing.assert_close(log_prob, product.log_prob(params, action, {}))
 
 
 def test_a_pathwise_draw_of_a_discrete_action_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="action 'move': a draw from Categorical"):
-        distribution_for(SPACES).sample_with_log_prob(some_params(1), Generator())
+        distribution_for(SPACES).noise((1,), Generator())
 
 
 def test_one_action_has_the_plain_mask() -> None:

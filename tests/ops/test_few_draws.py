@@ -49,9 +49,30 @@ def test_some_rows_are_drawn_as_among_all() -> None:
     assert all(np.array_equal(some[name], whole[name][3:6]) for name in SPACES)
 
 
+def test_squashed_actions_are_those_that_the_distribution_draws() -> None:
+    squashed = distribution_for(SPACES, squash=True)
+    ours, theirs = (torch.Generator().manual_seed(5) for _ in range(2))
+    given = params(50)
+    given["push"][0, 0], given["push"][1, 1] = 30.0, -30.0
+    arrays = {name: x.numpy() for name, x in given.items()}
+    drawn = few.draw(squashed, arrays, ours, (0, 50, 50))
+    expected = squashed.sample(given, {}, theirs)
+    assert drawn["go"].tolist() == expected["go"].tolist()
+    np.testing.assert_allclose(drawn["push"], expected["push"].numpy(), rtol=1e-5, atol=1e-6)
+    assert 0.999 < drawn["push"].max() < 1
+    assert drawn["push"].dtype == np.float32
+    some = few.draw(
+        squashed,
+        {name: x[3:6] for name, x in arrays.items()},
+        torch.Generator().manual_seed(5),
+        (3, 6, 50),
+    )
+    assert all(np.array_equal(some[name], drawn[name][3:6]) for name in SPACES)
+
+
 @pytest.mark.parametrize(
     ("space", "can"), [(Discrete(2), True), (Box(-1, 1, (2, 2)), True), (MultiDiscrete([2]), False)]
 )
 def test_only_simple_parts_are_drawn_here(space: Space, can: bool) -> None:
     assert few.drawable(distribution_for({"a": space})) is can
-    assert not few.drawable(distribution_for({"a": Box(-1, 1, (2,))}, squash=True))
+    assert few.drawable(distribution_for({"a": space}, squash=True)) is can

@@ -20,6 +20,11 @@ def some_params(*shape: int, seed: int = 0) -> Tensor:
     return 0.7 * torch.randn(*shape, generator=Generator().manual_seed(seed))
 
 
+def pathwise(part: Gaussian, params: Tensor) -> tuple[Tensor, Tensor]:
+    """A draw with a gradient, and its log-density."""
+    return part.sample_with_log_prob(params, part.noise(params.shape[:-1], Generator()))
+
+
 def normal(params: Tensor) -> reference.Distribution:
     mean, log_std = params.chunk(2, -1)
     return reference.Independent(reference.Normal(mean, log_std.exp()), 1)
@@ -71,7 +76,7 @@ def test_draws_have_the_mean_and_deviation_asked_for(kind: Kind) -> None:
 @BOTH
 def test_a_draw_comes_with_its_own_log_density(kind: Kind) -> None:
     params = some_params(5, 4)
-    action, log_prob = kind((2,)).sample_with_log_prob(params, Generator())
+    action, log_prob = pathwise(kind((2,)), params)
     torch.testing.assert_close(log_prob, kind((2,)).log_prob(params, action, None))
     assert torch.equal(action, kind((2,)).sample(params, None, Generator()))
 
@@ -79,7 +84,7 @@ def test_a_draw_comes_with_its_own_log_density(kind: Kind) -> None:
 def test_a_plain_draw_carries_no_gradient_and_a_pathwise_one_does() -> None:
     params, one = torch.zeros(1, 2, requires_grad=True), SquashedGaussian((1,))
     assert not one.sample(params, None, Generator()).requires_grad
-    action, _ = one.sample_with_log_prob(params, Generator())
+    action, _ = pathwise(one, params)
     (gradient,) = torch.autograd.grad(action.sum(), params)
     x = action.detach().atanh()
     slope = 1 - action.item() ** 2
@@ -88,7 +93,7 @@ def test_a_plain_draw_carries_no_gradient_and_a_pathwise_one_does() -> None:
 
 def test_the_pathwise_gradient_of_a_squashed_log_density_is_that_of_torch() -> None:
     params = some_params(6, 4).requires_grad_()
-    action, log_prob = SquashedGaussian((2,)).sample_with_log_prob(params, Generator())
+    action, log_prob = pathwise(SquashedGaussian((2,)), params)
     (found,) = torch.autograd.grad(log_prob.sum(), params, retain_graph=True)
     again = squashed(params).log_prob(action)
     (expected,) = torch.autograd.grad(again.sum(), params)
@@ -109,7 +114,7 @@ def test_actions_have_the_shape_of_their_space(kind: Kind, shape: tuple[int, ...
 @pytest.mark.parametrize("mean", [30.0, -30.0])
 def test_far_out_a_squashed_action_is_inside_and_its_log_density_finite(mean: float) -> None:
     params, one = torch.tensor([mean, 0.0], requires_grad=True), SquashedGaussian((1,))
-    action, log_prob = one.sample_with_log_prob(params, Generator())
+    action, log_prob = pathwise(one, params)
     again = one.log_prob(params, torch.tensor([math.copysign(1, mean)]), None)
     assert 0.999 < action.abs().item() < 1
     (gradient,) = torch.autograd.grad(log_prob + again, params)

@@ -20,7 +20,7 @@ PHASES = {
     "while its first checkpoint is written": ("operant.session.durable:Durable.write", 4),
     "before a checkpoint takes its name": ("operant.session.durable:Durable.rename", 2),
     "while environments step": ("operant.samplers.explorer:Explorer.update", 9),
-    "while it learns": ("operant.agents.optimize:Optimizer.step", 15),
+    "while it learns": ("operant.agents.optimize:Optimizer.follow", 15),
     "while it writes a checkpoint": ("operant.session.durable:Durable.write", 5),
     "between two lines of the log": ("operant.session.log:MetricLog.write", 2),
     "while it removes an old checkpoint": ("operant.session.durable:Durable.remove", 2),
