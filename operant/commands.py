@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from dataclasses import dataclass, fields
@@ -208,6 +209,8 @@ def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "
         if not options.quiet:
             print("\n".join([f"run {run}", *([session.why] if session.why else [])]), flush=True)
         runner = Runner(session, options.quiet)
+        gc.freeze()  # what is there by now stays, and need not be looked through
+        gc.enable()
         try:
             runner.train()
         except EnvironmentFault as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 
@@ -13,6 +14,7 @@ COMMAND = "train ppo --env.id CartPole-v1 --steps 1 --quiet --runs runs"
 
 def announced() -> int:
     """Run the command, and say when it has learned for the first time."""
+    gc.disable()  # as the command does before it imports
     from operant.agents.actor_critic import ActorCritic  # noqa: PLC0415  # as the command would
 
     learn = ActorCritic.update

@@ -11,11 +11,14 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from operant.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from operant.session.tensorboard_file import EventFile
 
 METRICS, TIMING, EVENTS = "metrics.jsonl", "timing.jsonl", "tensorboard"
 COUNTERS = ("time/total_timesteps", "time/iterations")  # under `time/`, yet the clock has no part
@@ -31,15 +34,14 @@ class MetricLog:
         resume_offsets: Mapping[str, int] | None = None,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
-        from operant.session.tensorboard_file import EventFile  # noqa: PLC0415  # a third of a second
-
         begin = resume_offsets or {}
         self.step = int(begin.get("step", -1))
         self._files = {
             name: _open_at(directory / name, begin.get(name, 0), warn) for name in (METRICS, TIMING)
         }
-        purge = self.step + 1 if resume_offsets else None
-        self._events = EventFile(directory / EVENTS, purge)
+        # Where TensorBoard's events go, and from which step on it is to forget earlier ones.
+        self._place = directory / EVENTS, self.step + 1 if resume_offsets else None
+        self._events: EventFile | None = None
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write one line of `metrics` at `step`, and each of them to TensorBoard."""
@@ -50,6 +52,10 @@ class MetricLog:
             parts += [f"{json.dumps(n)}: {_number(v)}" for n, v in metrics.items() if n in names]
             if names:
                 self._files[file].write(f"{{{', '.join(parts)}}}\n".encode())
+        if self._events is None:  # only now: a run learns before its first line is due
+            from operant.session.tensorboard_file import EventFile  # noqa: PLC0415  # slow to import
+
+            self._events = EventFile(*self._place)
         self._events.write(step, metrics)
         self.flush()
 
@@ -57,7 +63,8 @@ class MetricLog:
         """Hand everything to the operating system: a killed process loses none of it."""
         for file in self._files.values():
             file.flush()
-        self._events.flush()
+        if self._events is not None:
+            self._events.flush()
 
     def state_dict(self) -> dict[str, int]:
         """How much has been written, once it is on the disk."""
@@ -69,7 +76,8 @@ class MetricLog:
     def close(self) -> None:
         for file in self._files.values():
             file.close()
-        self._events.close()
+        if self._events is not None:
+            self._events.close()
 
 
 def read_metrics(run: Path) -> dict[str, Series]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
 
 LIVE_SECONDS = 0.25
 PLAIN_SECONDS = 5.0
@@ -27,19 +28,23 @@ class ProgressView:
         quiet: bool = False,
         console: Console | None = None,
     ) -> None:
-        from rich.console import Console  # noqa: PLC0415  # `operant --help` need not wait for it
-        from rich.live import Live  # noqa: PLC0415
-
         self.total, self.frames_per_step, self.quiet = total, frames_per_step, quiet
-        self.console = console or Console(highlight=False)
-        self.interval = LIVE_SECONDS if self.console.is_terminal else PLAIN_SECONDS
         self.latest: dict[str, float] = {}
         self._seen = (time.monotonic(), start)
         self._speed = 0.0
-        live = self.console.is_terminal and not quiet
-        # Without its own thread: drawing happens in `update`, never beside the training loop.
-        drawing = _drawing(start, total, "-:--", [])
-        self._live = Live(drawing, console=self.console, auto_refresh=False) if live else None
+        self._live: Live | None = None
+        if quiet:
+            return
+        from rich.console import Console  # noqa: PLC0415  # who is quiet need not wait for it
+        from rich.live import Live  # noqa: PLC0415
+
+        self.console = console or Console(highlight=False)
+        live = self.console.is_terminal
+        self.interval = LIVE_SECONDS if live else PLAIN_SECONDS
+        if live:
+            # Without its own thread: drawing happens in `update`, never beside the training loop.
+            drawing = _drawing(start, total, "-:--", [])
+            self._live = Live(drawing, console=self.console, auto_refresh=False)
 
     def __enter__(self) -> Self:
         if self._live is not None:
