@@ -105,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"operant: error: {' '.join(reason.split())}", file=sys.stderr)
         return code
     finally:
+        gc.unfreeze()  # at the end everything is to go
         gc.enable()
 
 

@@ -10,6 +10,13 @@ import torch
 
 from operant import Run, build_and_train
 from operant.core.errors import UsageError
+from operant.core.protocols import BaseSampler
+from operant.samplers.alternating import AlternatingSampler
+from operant.samplers.asynchronous import AsyncSampler
+from operant.samplers.collector import BaseCollector
+from operant.samplers.parallel import ParallelSampler
+from operant.samplers.serial import SerialSampler
+from operant.session.runner import BaseRunner
 
 TINY: dict[str, Any] = {
     "steps": 256,
@@ -30,6 +37,15 @@ def trained(runs: Path, run_ID: int = 0, **settings: Any) -> Run:  # noqa: N803 
 
 def weights(run: Run) -> torch.Tensor:
     return torch.cat([x.detach().flatten() for x in run.agent.network.parameters()])
+
+
+def test_parts_have_rlpyts_names_too() -> None:
+    for parts in (SerialSampler, ParallelSampler, AlternatingSampler, AsyncSampler):
+        assert parts.evaluate_agent is parts.evaluate_agents
+        assert all(hasattr(parts, name) for name in ("obtain_samples", "close"))
+    assert {"obtain_samples", "evaluate_agents"} <= vars(BaseSampler).keys()
+    assert {"start_envs", "start_agent", "collect_batch"} <= vars(BaseCollector).keys()
+    assert "train" in vars(BaseRunner)
 
 
 def test_it_trains_the_game_to_the_end_and_leaves_a_run(tmp_path: Path) -> None:

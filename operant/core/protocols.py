@@ -158,6 +158,9 @@ class Sampler(Stateful, Protocol):
     def close(self) -> None: ...
 
 
+BaseSampler = Sampler  # rlpyt's name
+
+
 class Container(Stateful, Protocol):
     """All application state of one process."""
 

@@ -58,6 +58,7 @@ def sample(
             actions[name] = _race(params[name], generator, rows)
             total = total + _chosen(params[name], actions[name])
         else:
+            assert not isinstance(part, SquashedGaussian)
             x, noise, log_std = _normal(params[name], generator, rows)
             actions[name] = _shaped(part, x)
             total = total - (0.5 * noise * noise + log_std + np.float32(HALF_LOG_TAU)).sum(1)

@@ -152,6 +152,9 @@ class Collector:
             self.rest(self.awake)
 
 
+BaseCollector = Collector  # rlpyt's name
+
+
 def check_finite(chunk: Experience) -> None:
     """Refuse a chunk with a NaN or infinity in it, naming where it is."""
     shown = {"observation": chunk.observation, "reward": chunk.reward}

@@ -47,6 +47,8 @@ class Evaluated:
             raise ValueError("this sampler was given no evaluation")
         return self.evaluation.run(self.agent, itr)
 
+    evaluate_agent = evaluate_agents  # rlpyt's spelling
+
 
 def evaluate(agent: Agent, manager: EnvironmentManager, episodes: int, seed: int) -> list[TrajInfo]:
     """`episodes` episodes, shared out evenly over the environments of `manager`."""

@@ -177,6 +177,9 @@ class Runner:
                 signal.signal(number, handler)
 
 
+BaseRunner = Runner  # rlpyt's name
+
+
 def summary(episodes: list[TrajInfo]) -> Metrics:
     """Mean and spread of whole episodes."""
     rewards = [e.reward for e in episodes]

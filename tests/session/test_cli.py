@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from operant import __version__
 from operant.agents import AGENTS
 from operant.cli import COMMANDS
 from operant.session.config import load_yaml
+from operant.session.runner import Runner
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,24 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_garbage_is_collected_while_training_and_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    begin = Runner.train
+
+    def look(runner: Runner) -> Runner:
+        seen.append((gc.isenabled(), gc.get_freeze_count() > 0))
+        return begin(runner)
+
+    monkeypatch.setattr(Runner, "train", look)
+    train("train a2c --steps 20 --env.num-envs 2", tmp_path)
+    assert seen == [(True, True)]
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
+    assert call("train a2c --steps none").code == 2
+    assert gc.isenabled()
 
 
 HELP = [
