@@ -123,10 +123,19 @@ def test_compiled_learning_from_a_memory_is_plain_learning(name: str, programs: 
 
 
 def test_a_compiled_run_learns_as_a_plain_one() -> None:
-    weights = []
+    found = []
     for compile in ("on", "off"):
         container = learner("soft", compile)
+        before = flat(container.agent.network)
         container.run(60)
-        weights.append([p.detach().clone() for p in container.agent.network.parameters()])
+        found.append(flat(container.agent.network))
         container.close()
-    torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-4)
+    fast, plain = found
+    way = (plain - before).norm()
+    # Adam turns the rounding of gradients that are nearly zero into steps of full length.
+    assert float((fast - plain).norm() / way) < 0.02
+
+
+def flat(network: Any) -> Tensor:
+    """All weights of a network."""
+    return torch.cat([p.detach().flatten() for p in network.parameters()])
