@@ -75,8 +75,8 @@ def _race(logits: Array, generator: Generator, rows: Bounds) -> Array:
 
 def _chosen(logits: Array, action: Array) -> Array:
     """Log-probability of the choices made."""
-    shifted = logits - logits.max(1, keepdims=True)
-    log_prob: Array = shifted[np.arange(len(action)), action] - np.log(np.exp(shifted).sum(1))
+    # The logarithm of a sum of exponentials, one by one, so that none is too large.
+    log_prob: Array = logits[np.arange(len(action)), action] - np.logaddexp.reduce(logits, 1)
     return log_prob
 
 
