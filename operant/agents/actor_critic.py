@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
-from operant.agents.compiling import compiled
+from operant.agents.compiling import one_program
 from operant.agents.optimize import Gradients, Optimizer, averaged, detached, total
 from operant.agents.sequence import unroll, values_of
 from operant.core import tree
@@ -191,7 +191,7 @@ class ActorCritic:
     def compile(self) -> None:
         """Learn by machine code; the first update then takes up to half a minute longer."""
         # Batches differ in size by the steps that only reset.
-        self._slope = compiled(self.slope, dynamic=True)
+        self._slope = one_program(self.slope, dynamic=True)
 
     def compute_loss(self, batch: Any, valid: Tensor | None = None) -> tuple[Tensors, Tensors]:
         """Weighted losses by name, whose sum is minimised, and metrics."""

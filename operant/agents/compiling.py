@@ -12,8 +12,8 @@ R = TypeVar("R")
 ALONE: dict[str, Any] = {"compile_threads": 1}
 
 
-def compiled(function: Callable[P, R], dynamic: bool = False) -> Callable[P, R]:
-    """`function` as one program, gradients that it takes included; `dynamic`: for any sizes.
+def one_program(function: Callable[P, R], dynamic: bool = False) -> Callable[P, R]:
+    """`function` compiled, gradients that it takes included; `dynamic`: for any sizes.
 
     With the gradient outside, torch would go back and forth between Python and two programs, which
     takes longer than small networks do.

@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import Actor
-from operant.agents.compiling import compiled
+from operant.agents.compiling import one_program
 from operant.agents.optimize import (
     Gradients,
     Optimizer,
@@ -191,7 +191,7 @@ class DQN:
 
     def compile(self) -> None:
         """Learn by machine code; the first update then takes up to half a minute longer."""
-        self._slope = compiled(self.slope)
+        self._slope = one_program(self.slope)
 
     def compute_loss(
         self, batch: Experience, weight: Tensor | None = None

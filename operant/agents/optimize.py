@@ -54,6 +54,7 @@ class Optimizer:
     @torch.no_grad()
     def follow(self, gradients: Gradients, steps: int) -> None:
         """Follow these gradients, as long as they are, at the rate due after `steps`."""
+        # Those of a compiled program need not lie as it was told.
         gradients = [laid_as(*pair) for pair in zip(self.parameters, gradients, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient  # for whoever looks

@@ -18,7 +18,7 @@ from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
 from operant.agents.actor import Actor
-from operant.agents.compiling import compiled
+from operant.agents.compiling import one_program
 from operant.agents.optimize import (
     Gradients,
     Optimizer,
@@ -250,8 +250,8 @@ class SAC:
 
     def compile(self) -> None:
         """Learn by machine code; the first update then takes up to half a minute longer."""
-        self._critic_slope = compiled(self.critic_slope)
-        self._actor_slope = compiled(self.actor_slope)
+        self._critic_slope = one_program(self.critic_slope)
+        self._actor_slope = one_program(self.actor_slope)
 
     def noise(self, batch: Experience, rows: int) -> Tensors:
         """What continuous actions are drawn from in so many rows."""

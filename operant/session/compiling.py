@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from operant.agents import AGENTS
-from operant.agents.compiling import compiled
+from operant.agents.compiling import one_program
 from operant.core.errors import UsageError
 from operant.session.run_config import RunConfig
 
 SHORT = 160  # letters of what a compiler says
-ENOUGH = 25_000  # gradient steps, each of which saves 0.7 ms and more, for 10 to 30 seconds
+ENOUGH = 25_000  # gradient steps, each of which saves half a millisecond or more, for 10 to 30 s
 
 
 def choose_compile(
@@ -65,7 +65,7 @@ def _unable() -> str:
         return torch.autograd.grad((number * x).sin().sum(), x)
 
     try:
-        compiled(slope)(torch.ones(8, requires_grad=True))
+        one_program(slope)(torch.ones(8, requires_grad=True))
     except Exception as error:  # whatever the compiler that it calls dies of
         first = str(error).strip().split("\n", 1)[0][:SHORT]
         return f"torch.compile fails here ({type(error).__name__}: {first})"

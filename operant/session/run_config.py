@@ -47,9 +47,7 @@ class RunConfig(Config):
     seed: CountOrZero = 1  # the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 …; auto: cuda if there is one
     threads: Threads = 0  # torch threads; 0: one for vectors, all cores for images
-    compile: Literal["off", "on", "auto"] = (
-        "auto"  # gradients as machine code; auto: for vectors, if a run is long
-    )
+    compile: Literal["off", "on", "auto"] = "auto"  # learning; auto: of long runs on vectors
     sampler: SamplerName = "auto"  # how acting and stepping are laid over processes; auto: measured
     decorrelate: CountOrZero = 0  # most random steps before training, in each environment its own
     mid_batch_reset: bool = True  # off: an environment rests from its episode's end to the batch's
