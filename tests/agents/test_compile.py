@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -134,6 +135,19 @@ def test_a_compiled_run_learns_as_a_plain_one() -> None:
     way = (plain - before).norm()
     # Adam turns the rounding of gradients that are nearly zero into steps of full length.
     assert float((fast - plain).norm() / way) < 0.02
+
+
+def test_a_compiled_run_goes_on_exactly_from_its_state() -> None:
+    whole, other = learner("soft"), learner("soft")
+    state = deepcopy(whole.run(40).state_dict())
+    whole.run(20, initial_step=40)
+    other.load_state_dict(state)
+    begin = flat(other.agent.network)
+    other.run(20, initial_step=40)
+    assert torch.equal(flat(other.agent.network), flat(whole.agent.network))
+    assert not torch.equal(flat(other.agent.network), begin)
+    for container in (whole, other):
+        container.close()
 
 
 def flat(network: Any) -> Tensor:
