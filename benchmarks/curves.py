@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.picture import blank
+from operant.report.plot import COLOURS, EVALUATION, Curve, draw_group, dress
 from operant.session.log import Series, read_metrics
-from operant.session.plot import COLOURS, EVALUATION, Curve, draw_group, dress
 
 RETURN = "rollout/ep_rew_mean"
 

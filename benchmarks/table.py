@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import summary
 from benchmarks.machine import QUIET_SHARE
 from benchmarks.works import LEAST_OF_LIMIT, LIMIT, NAMES, OURS, WORKS, Work
-from operant.session.profile import ORDER
+from operant.report.profile import ORDER
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"

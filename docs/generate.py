@@ -38,9 +38,9 @@ everything saved.
 def page() -> str:
     """The whole of `command-line.md`."""
     from operant.agents import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
-    from operant.cli import COMMANDS  # noqa: PLC0415
-    from operant.session.config import rows  # noqa: PLC0415
-    from operant.session.run_config import run_config  # noqa: PLC0415
+    from operant.cli.main import COMMANDS  # noqa: PLC0415
+    from operant.config import rows  # noqa: PLC0415
+    from operant.session.run_settings import run_config  # noqa: PLC0415
 
     parts = [INTRO, "## Commands\n"]
     for command, options, usage in COMMANDS.values():

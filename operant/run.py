@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
+from operant.config.values import convert
 from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.protocols import Agent
-from operant.recipes.compose import compose
+from operant.report.play import record, show
 from operant.session.build import evaluation
-from operant.session.play import record, show
-from operant.session.run_config import RunConfig
-from operant.session.rundir import find_run
+from operant.session.compose import compose
+from operant.session.run_directory import find_run
+from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner, summary
 from operant.session.session import Session, load_agent
-from operant.session.values import convert
 
 
 class Run:

@@ -10,5 +10,7 @@ import torch
 torch.set_num_threads(1)
 
 # Workers of every kind are forked from one server, which loads torch now and not each of them.
-multiprocessing.set_forkserver_preload(["operant.samplers.remote", "operant.envs.gym"])
+multiprocessing.set_forkserver_preload(
+    ["operant.samplers.sampler_worker", "operant.envs.providers.gymnasium"]
+)
 forkserver.ensure_running()

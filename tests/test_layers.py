@@ -16,14 +16,15 @@ import operant
 PACKAGE = Path(operant.__file__).parent
 LEVEL = {
     "core": 0,
-    **dict.fromkeys(("ops", "networks", "envs", "memory"), 1),
-    **dict.fromkeys(("agents", "samplers"), 2),
-    **dict.fromkeys(("frameworks", "containers"), 3),
-    "session": 4,
-    "recipes": 5,
-    **dict.fromkeys(("commands", "run"), 6),
-    "cli": 7,
-    "__main__": 8,
+    **dict.fromkeys(("config", "processes"), 1),
+    **dict.fromkeys(("ops", "networks", "envs", "memory"), 2),
+    **dict.fromkeys(("agents", "samplers"), 3),
+    **dict.fromkeys(("frameworks", "containers"), 4),
+    "session": 5,
+    **dict.fromkeys(("report", "recipes"), 6),
+    "run": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 FILES = {"pathlib", "shutil", "glob", "fileinput", "sqlite3", "csv"}
 OPENING = {"open", "fdopen", "mkdir", "makedirs", "rename", "unlink", "mkdtemp", "mkstemp"} | {
@@ -82,7 +83,7 @@ def test_every_import_points_to_a_lower_layer(name: str) -> None:
 
 def test_the_test_sees_imports_at_all() -> None:
     assert set(ours(PACKAGE / "session" / "build.py")) >= {"agents", "containers", "core", "envs"}
-    assert "pathlib.Path" in set(imports(PACKAGE / "session" / "rundir.py"))
+    assert "pathlib.Path" in set(imports(PACKAGE / "session" / "run_directory.py"))
 
 
 def called(file: Path) -> Iterator[str]:
@@ -106,7 +107,7 @@ def test_only_the_session_and_what_is_above_it_know_of_files() -> None:
 
 def test_the_command_line_starts_without_torch() -> None:
     slow = ("torch", "gymnasium", "matplotlib", "tensorboard", "imageio")
-    code = f"import operant.cli, sys; print([m for m in {slow!r} if m in sys.modules])"
+    code = f"import operant.cli.main, sys; print([m for m in {slow!r} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.jobs.definitions import TRAINING
 from benchmarks.jobs.probe import arguments, cost, resident, tell
-from operant.recipes.compose import compose
 from operant.session.build import build
-from operant.session.preview import try_out
+from operant.session.compose import compose
+from operant.session.try_out import try_out
 
 
 def main() -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from benchmarks.jobs.probe import arguments, cost, tell
-from operant.core.experience import Experience
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Experience, HiddenState
 from operant.core.schedule import Schedule
 from operant.memory.prioritized import PrioritizedReplay
 

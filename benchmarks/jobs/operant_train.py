@@ -12,9 +12,9 @@ import numpy as np
 from benchmarks.jobs.definitions import TRAINING, steady
 from benchmarks.jobs.probe import Probe, arguments
 from operant.core.experience import Experience
-from operant.recipes.compose import compose
-from operant.session.profile import profile
-from operant.session.progress import ProgressView
+from operant.report.profile import profile
+from operant.report.progress import ProgressView
+from operant.session.compose import compose
 from operant.session.runner import Runner
 from operant.session.session import Session
 

@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks.jobs.probe import arguments, tell
 from benchmarks.jobs.slow_env import ID
 from benchmarks.machine import cores
-from operant.recipes.compose import compose
 from operant.session.build import build
-from operant.session.preview import try_out
+from operant.session.compose import compose
+from operant.session.try_out import try_out
 
 KINDS: dict[str, dict[str, Any]] = {
     "0 ms": {"ms": 0.0},

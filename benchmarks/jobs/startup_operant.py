@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 
-from operant.cli import main
+from operant.cli.main import main
 from operant.core.experience import Metrics
 
 COMMAND = "train ppo --env.id CartPole-v1 --steps 1 --quiet --runs runs"

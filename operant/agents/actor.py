@@ -10,11 +10,10 @@ from torch import Generator, Tensor
 
 from operant.agents.sequence import substate
 from operant.core import tree
-from operant.core.experience import Arrays, Decision, Memo, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import Network, Rows
 from operant.core.state import restore, state_of
-from operant.networks.few import ROWS, FewRows, few_rows
+from operant.networks.numpy_forward import ROWS, FewRows, few_rows
 from operant.ops.distribution import masks_of
 
 

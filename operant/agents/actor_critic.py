@@ -15,8 +15,16 @@ from operant.agents.optimize import Gradients, Optimizer, averaged, detached, to
 from operant.agents.sequence import unroll, values_of
 from operant.core import tree
 from operant.core.config import AgentConfig, Count, Fraction, NotNegative
-from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import (
+    Arrays,
+    Decision,
+    EnvStep,
+    Experience,
+    HiddenState,
+    Memo,
+    Metrics,
+    Tensors,
+)
 from operant.core.namedarraytuple import namedarraytuple
 from operant.core.protocols import Network, NetworkMaker
 from operant.core.schedule import Schedule

@@ -30,14 +30,22 @@ from operant.agents.sequence import unroll
 from operant.core import tree
 from operant.core.config import Count, Fraction, NotNegative, check
 from operant.core.errors import UsageError
-from operant.core.experience import Arrays, Decision, EnvStep, Experience, Memo, Metrics, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import (
+    Arrays,
+    Decision,
+    EnvStep,
+    Experience,
+    HiddenState,
+    Memo,
+    Metrics,
+    Tensors,
+)
 from operant.core.protocols import Network, NetworkMaker
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, Spaces, choices
 from operant.core.state import restore, state_of
-from operant.memory.config import ReplayConfig, make_replay
 from operant.memory.replay import ExperienceReplay
+from operant.memory.replay_settings import ReplayConfig, make_replay
 from operant.ops import explore as exploring
 from operant.ops import policy, returns, value
 from operant.ops.distribution import masks_of

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from operant.core import tree
-from operant.core.experience import Experience, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Experience, HiddenState, Tensors
 from operant.core.protocols import Network
 
 IMAGES = 4  # axes of rows `(N, C, H, W)`

@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from operant.core.errors import TrainingFault
-from operant.core.experience import Metrics, TrajInfo
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState, Metrics, TrajInfo
 from operant.core.protocols import Agent, EnvironmentManager, Memory, Sampler
 from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer

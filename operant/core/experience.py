@@ -19,13 +19,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from operant.core.hidden_state import HiddenState
 from operant.core.namedarraytuple import ArrayTuple
 from operant.core.tree import Array
 
 Arrays = dict[str, Array]
 Tensors = dict[str, Tensor]
 Metrics = dict[str, float]
+
+
+class HiddenState(dict[str, Tensor]):
+    """Tensors `[B, ...]` by name; empty for a network without memory. Zero is a fresh state."""
+
+    def detach(self) -> HiddenState:
+        """The same numbers with no gradient behind them."""
+        return HiddenState({name: x.detach() for name, x in self.items()})
+
+    def reset(self, mask: Tensor) -> HiddenState:
+        """Fresh state in the rows where `mask` `[B]` is true."""
+        return HiddenState({name: x.masked_fill(beside(mask, x), 0.0) for name, x in self.items()})
 
 
 class _Fields(NamedTuple):
@@ -75,7 +86,7 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
         if self.replaced is None:  # a memory's: the next row is always what the step led to
             return {name: x[1:] for name, x in self.observation.items()}
         return {
-            name: torch.where(_beside(self.replaced, x), self.final_observation[name], x[1:])
+            name: torch.where(beside(self.replaced, x), self.final_observation[name], x[1:])
             for name, x in self.observation.items()
         }
 
@@ -110,5 +121,6 @@ class Memo(NamedTuple):
 Decision = tuple[Tensors, Memo]  # actions by name, and what acting left behind
 
 
-def _beside(mask: Tensor, x: Tensor) -> Tensor:
+def beside(mask: Tensor, x: Tensor) -> Tensor:
+    """`mask` with as many axes as `x`, so that both can be used together."""
     return mask.view(*mask.shape, *(1,) * (x.dim() - mask.dim()))

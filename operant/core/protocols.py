@@ -21,11 +21,11 @@ from operant.core.experience import (
     Decision,
     EnvStep,
     Experience,
+    HiddenState,
     Metrics,
     Tensors,
     TrajInfo,
 )
-from operant.core.hidden_state import HiddenState
 from operant.core.spaces import Shape, Space, Spaces
 
 

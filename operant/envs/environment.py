@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import spaces as gs
 
 from operant.core.spaces import Space, Spaces, is_mask, named
-from operant.envs.guard import Guard
-from operant.envs.preprocess import (
+from operant.envs.check import Guard
+from operant.envs.preprocessing import (
     ActionPreprocessor,
     Cast,
     ObsPreprocessor,

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from operant.core.compiled import compiled
 from operant.core.errors import TrainingFault, UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
+from operant.memory.jit import compiled
 from operant.memory.replay import ExperienceReplay, no_start
 from operant.memory.ring import Ring
 from operant.memory.sumtree import SumTree

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from operant.core import tree
-from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Arrays, EnvStep, Experience, HiddenState, Memo, Tensors
 
 SEEN = ("observation", "hidden_state", "first")  # fields with one row more than the others
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], tree.Array]

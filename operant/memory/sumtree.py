@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from operant.core.compiled import compiled
 from operant.core.tree import Array
+from operant.memory.jit import compiled
 
 BITS = 3
 WIDTH = 1 << BITS  # numbers below each sum: as many as lie side by side in a processor's cache

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
-from operant.core.experience import Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState, Tensors
 from operant.core.protocols import Network
 from operant.core.spaces import Shape
 from operant.networks.modular import ModularNetwork

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
-from operant.core.experience import Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState, Tensors
 from operant.core.spaces import Shape
-from operant.networks.norm import Normalizer
+from operant.networks.normalize import Normalizer
 from operant.networks.outputs import check_known, output_layer, shaped
-from operant.networks.shape import check_joined, convert
+from operant.networks.rank import check_joined, convert
 from operant.networks.submodule import (
     SubModule,
     check_fit,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from operant.core.errors import UsageError
 from operant.core.experience import Tensors
 from operant.core.spaces import Shape
-from operant.networks.shape import convert, convert_shape
+from operant.networks.rank import convert, convert_shape
 
 State = Mapping[str, Tensor]
 NO_STATE: State = {}

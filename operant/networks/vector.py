@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from operant.core.errors import UsageError, suggest
-from operant.core.experience import Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState, Tensors
 from operant.core.spaces import Shape
 from operant.networks.submodule import State, SubModule1D
 

@@ -1,7 +1,7 @@
 """Tuned settings, one experiment each; `operant train` takes the one that fits."""
 
 from operant.recipes import atari, cartpole, minatar, pendulum
-from operant.recipes.recipe import Recipe
+from operant.session.recipe import Recipe
 
 RECIPES: tuple[Recipe, ...] = (
     *cartpole.RECIPES,

@@ -1,6 +1,6 @@
 """Atari through the Arcade Learning Environment, preprocessed as in the papers."""
 
-from operant.recipes.recipe import Recipe
+from operant.session.recipe import Recipe
 
 RECIPES = (
     Recipe(

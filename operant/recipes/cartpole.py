@@ -1,6 +1,6 @@
 """CartPole-v1: solved at a mean return of 475."""
 
-from operant.recipes.recipe import Recipe
+from operant.session.recipe import Recipe
 
 RECIPES = (
     Recipe(

@@ -1,6 +1,6 @@
 """MinAtar: five small games of 10x10 pixels."""
 
-from operant.recipes.recipe import Recipe
+from operant.session.recipe import Recipe
 
 RECIPES = (
     Recipe(

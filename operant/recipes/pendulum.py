@@ -1,6 +1,6 @@
 """Pendulum-v1: about -150 is as good as it gets, random play makes about -1,200."""
 
-from operant.recipes.recipe import Recipe
+from operant.session.recipe import Recipe
 
 RECIPES = (
     Recipe(

@@ -13,13 +13,13 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Metrics, TrajInfo
-from operant.core.precision import weights_rest
 from operant.core.protocols import Actor, EnvironmentManager, PortableAgent, Rows
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
+from operant.samplers.autocast import weights_rest
 from operant.samplers.collector import ACTIVITIES, Collecting, Collector, check_finite, in_order
 from operant.samplers.evaluate import Evaluated, Evaluation
-from operant.samplers.joint import Bounds, JointManager
+from operant.samplers.joint_manager import Bounds, JointManager
 from operant.samplers.rounding import check_rounding
 from operant.samplers.serial import chunk_for
 from operant.samplers.trajectory import TrajTracker

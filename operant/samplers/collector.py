@@ -14,13 +14,13 @@ import torch
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.experience import EnvStep, Experience, Memo, Tensors, TrajInfo
-from operant.core.precision import weights_rest
 from operant.core.protocols import Acting, EnvironmentManager, Rows
+from operant.core.seeds import derived
 from operant.core.tree import Array
-from operant.envs.exactness import derived
 from operant.memory.rollout import RolloutCache
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
+from operant.samplers.autocast import weights_rest
 from operant.samplers.trajectory import TrajTracker
 
 ACTIVITIES = ("acting", "stepping", "storing")

@@ -8,8 +8,8 @@ import torch
 
 from operant.core import tree
 from operant.core.experience import TrajInfo
-from operant.core.precision import weights_rest
 from operant.core.protocols import Agent, EnvironmentManager
+from operant.samplers.autocast import weights_rest
 from operant.samplers.trajectory import TrajTracker
 
 

@@ -20,21 +20,21 @@ from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Experience, Metrics, TrajInfo
 from operant.core.protocols import EnvironmentManager, PortableAgent, Rows
+from operant.core.seeds import derived
 from operant.core.spaces import Spaces, is_mask
 from operant.core.state import restore, state_of
-from operant.envs.crew import Crew, Lost
-from operant.envs.exactness import derived
-from operant.envs.process import WorkerProcess, anonymous_memory
-from operant.envs.worker import LOAD, SAVE
 from operant.memory.rollout import RolloutCache
+from operant.processes.pool import Crew, Lost
+from operant.processes.process import WorkerProcess, anonymous_memory
+from operant.processes.weights import pack, portable, publish
+from operant.processes.worker import LOAD, SAVE
 from operant.samplers.collector import ACTIVITIES, Collecting, check_finite, in_order
-from operant.samplers.desk import Layout, mapped, size_of
 from operant.samplers.evaluate import Evaluated, Evaluation
-from operant.samplers.joint import Bounds, JointManager
-from operant.samplers.packing import pack, portable, publish
-from operant.samplers.remote import BATCH, BEGIN, EXACT, Post, serve
+from operant.samplers.joint_manager import Bounds, JointManager
 from operant.samplers.rounding import check_rounding
+from operant.samplers.sampler_worker import BATCH, BEGIN, EXACT, Post, serve
 from operant.samplers.serial import example
+from operant.samplers.shared_buffers import Layout, mapped, size_of
 from operant.samplers.trajectory import TrajTracker
 
 Share = tuple[int, Callable[[], EnvironmentManager]]  # how many environments, and what makes them

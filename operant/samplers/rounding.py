@@ -12,7 +12,7 @@ from operant.core import tree
 from operant.core.experience import Decision, Tensors
 from operant.core.protocols import Actor, Rows
 from operant.memory.rollout import RolloutCache
-from operant.samplers.joint import Bounds
+from operant.samplers.joint_manager import Bounds
 
 ROUNDS = 8  # in which parts and whole are compared
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 
 from operant.agents import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
 from operant.core.protocols import PortableAgent
+from operant.core.seeds import seed_for
 from operant.core.spaces import Spaces, is_mask
-from operant.envs.manager import cores, make_manager, native
-from operant.networks.build import build_network, precision_of
+from operant.envs.managers.choose import cores, make_manager, native
+from operant.networks.assemble import build_network, precision_of
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
 from operant.session.compiling import choose_compile
 from operant.session.machine import prepare
-from operant.session.run_config import RunConfig
+from operant.session.run_settings import RunConfig
 from operant.session.sampling import choose, make_sampler, worker_count
 
 WORTH_THREADS = 4_000_000  # multiplications of a layer: between 64x64 and 256x256 for 256 rows
@@ -58,11 +57,6 @@ def evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Eva
     if config.sampler == "parallel" and not native(env):
         env = replace(env, manager="subproc")  # the cores that collect are free meanwhile
     return Evaluation(partial(make_manager, env, seed), episodes, seed)
-
-
-def seed_for(seed: int, part: str) -> int:
-    """A seed for one part of a run, unrelated to those of its other parts."""
-    return int(np.random.SeedSequence([seed, zlib.crc32(part.encode())]).generate_state(1)[0])
 
 
 def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:

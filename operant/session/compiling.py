@@ -11,7 +11,7 @@ from torch import Tensor
 from operant.agents import AGENTS
 from operant.agents.compiling import one_program
 from operant.core.errors import UsageError
-from operant.session.run_config import RunConfig
+from operant.session.run_settings import RunConfig
 
 SHORT = 160  # letters of what a compiler says
 ENOUGH = 25_000  # gradient steps, each of which saves half a millisecond or more, for 10 to 30 s

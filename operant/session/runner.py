@@ -15,10 +15,10 @@ import numpy as np
 
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.state import restore, state_of
+from operant.report.progress import ProgressView
 from operant.samplers.explorer import Explorer
 from operant.session.build import build
 from operant.session.log import MetricLog
-from operant.session.progress import ProgressView
 from operant.session.session import Session, fitting, warn
 
 WINDOW = 100  # episodes behind `rollout/ep_rew_mean`

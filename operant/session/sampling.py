@@ -16,8 +16,8 @@ from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.protocols import EnvironmentManager, PortableAgent, Sampler
 from operant.core.spaces import Spaces
-from operant.envs.gym import EnvConfig, make_env
-from operant.envs.manager import cores, make_manager, make_part, make_subproc, native
+from operant.envs.managers.choose import cores, make_manager, make_part, make_subproc, native
+from operant.envs.providers.gymnasium import EnvConfig, make_env
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
 from operant.samplers.alternating import AlternatingSampler
@@ -26,7 +26,7 @@ from operant.samplers.collector import Collecting
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.parallel import ParallelSampler, Share
 from operant.samplers.serial import SerialSampler
-from operant.session.run_config import RunConfig
+from operant.session.run_settings import RunConfig
 
 MakeAgent = Callable[[Spaces], PortableAgent]
 LOOK = 0.25  # seconds that an environment is watched for

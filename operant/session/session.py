@@ -14,14 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from operant.config import dump_yaml, from_tree, load_yaml
 from operant.core.errors import CheckpointError, UsageError
-from operant.session import checkpoint, rundir
-from operant.session.config import dump_yaml, from_tree, load_yaml
-from operant.session.durable import Durable
+from operant.session import run_directory as rundir
+from operant.session.checkpoint import checkpoint
+from operant.session.checkpoint.durable import Durable
 from operant.session.log import METRICS
 from operant.session.machine import prepare
-from operant.session.preview import check_memory, try_out
-from operant.session.run_config import RunConfig, as_file, run_config, split_algorithm
+from operant.session.run_settings import RunConfig, as_file, run_config, split_algorithm
+from operant.session.try_out import check_memory, try_out
 
 ERROR = "error.txt"  # the traceback of what ended a run
 SAVE_ATTEMPTS = 3  # failed checkpoints in a row, after which a run is not worth going on with

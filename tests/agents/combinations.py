@@ -17,10 +17,10 @@ from gymnasium import spaces as gs
 from operant.agents import AGENTS
 from operant.core.schedule import Schedule
 from operant.core.tree import Array
-from operant.envs.gym import EnvConfig
-from operant.envs.probe import Deed, MatchAction, Variant
-from operant.networks.build import NetworkConfig
-from operant.session.run_config import EvalConfig, RunConfig, run_config
+from operant.envs.probe_tasks import Deed, MatchAction, Variant
+from operant.envs.providers.gymnasium import EnvConfig
+from operant.networks.assemble import NetworkConfig
+from operant.session.run_settings import EvalConfig, RunConfig, run_config
 
 NETWORKS: dict[str, dict[str, Any]] = {"MLP": {"image": "flat"}, "CNN": {}, "LSTM": {"lstm": 16}}
 OBSERVATIONS = ("Box", "Dict", "image + vector")

@@ -12,7 +12,7 @@ from test_probes import config_of
 
 from operant.agents.sequence import values_of
 from operant.core import tree
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState
 from operant.core.protocols import Rows
 from operant.session.build import build
 

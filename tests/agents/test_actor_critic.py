@@ -14,12 +14,11 @@ from worked import Column, column, entries, masked, record, slopes, table, total
 
 from operant.agents.actor_critic import ActorCritic, ActorCriticConfig
 from operant.agents.optimize import total
-from operant.core.experience import Experience
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Experience, HiddenState
 from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.memory.rollout import RolloutCache
-from operant.networks.build import NetworkConfig, build_network
+from operant.networks.assemble import NetworkConfig, build_network
 
 GAMMA, LAM = 0.9, 0.5
 VALUE = [[5.0], [7.0], [10.0], [20.0]]

@@ -26,7 +26,7 @@ from torch import nn
 from operant.agents import AGENTS, actor
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.envs.probe import best_return, random_return
+from operant.envs.probe_tasks import best_return, random_return
 from operant.networks.image import ConvNet
 from operant.session.build import build
 

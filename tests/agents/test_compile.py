@@ -13,9 +13,9 @@ from torch._dynamo.utils import counters
 
 from operant.containers.local import LocalWorker
 from operant.core import tree
-from operant.recipes.compose import compose
 from operant.session.build import build
-from operant.session.preview import try_out
+from operant.session.compose import compose
+from operant.session.try_out import try_out
 
 # By name: the agent and its run, whose chunks have 128 steps.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

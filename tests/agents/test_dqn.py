@@ -16,9 +16,9 @@ from operant.core.experience import Experience
 from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
-from operant.memory.config import make_replay
 from operant.memory.replay import ExperienceReplay
-from operant.networks.build import NetworkConfig, build_network
+from operant.memory.replay_settings import make_replay
+from operant.networks.assemble import NetworkConfig, build_network
 
 GAMMA = 0.9
 ONLINE = [[1.0, 2.0], [8.0, 3.0], [4.0, 5.0], [6.0, 7.0]]

@@ -14,10 +14,10 @@ from torch.profiler import profile
 from operant.agents import AGENTS
 from operant.agents.optimize import total
 from operant.core.experience import Experience
-from operant.core.precision import weights_rest
 from operant.core.spaces import Spaces
-from operant.networks.build import NetworkConfig, Precision, build_network, precision_of
+from operant.networks.assemble import NetworkConfig, Precision, build_network, precision_of
 from operant.networks.image import NatureCNN
+from operant.samplers.autocast import weights_rest
 
 SPACES = Spaces({"observation": Box(0, 255, (4, 44, 44), np.uint8)}, {"action": Discrete(4)})
 T, B = 3, 4

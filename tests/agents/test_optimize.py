@@ -11,8 +11,8 @@ from torch import nn
 from worked import entries, table
 
 from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
-from operant.core.running import RunningStatistics
 from operant.core.schedule import Schedule
+from operant.networks.normalize import RunningStatistics
 
 
 def descend(optimizer: Optimizer, loss: torch.Tensor, steps: int) -> torch.Tensor:

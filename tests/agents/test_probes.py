@@ -11,11 +11,11 @@ from torch import Tensor
 from operant.agents import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.schedule import Schedule
-from operant.envs.gym import EnvConfig
-from operant.envs.probe import Variant, best_return
-from operant.networks.build import NetworkConfig
+from operant.envs.probe_tasks import Variant, best_return
+from operant.envs.providers.gymnasium import EnvConfig
+from operant.networks.assemble import NetworkConfig
 from operant.session.build import build, evaluation
-from operant.session.run_config import EvalConfig, RunConfig, run_config
+from operant.session.run_settings import EvalConfig, RunConfig, run_config
 
 GAMMA = 0.8
 OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size": 32}

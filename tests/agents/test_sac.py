@@ -17,9 +17,9 @@ from operant.core.errors import UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
-from operant.memory.config import make_replay
 from operant.memory.replay import ExperienceReplay
-from operant.networks.build import NetworkConfig, build_network
+from operant.memory.replay_settings import make_replay
+from operant.networks.assemble import NetworkConfig, build_network
 from operant.networks.custom import CustomNetwork
 
 GAMMA, ALPHA = 0.9, 0.5

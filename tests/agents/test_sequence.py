@@ -8,8 +8,7 @@ from worked import Column, column, record, sloped, table, totalling
 
 from operant.agents.actor_critic import Batch
 from operant.agents.sequence import passes, substate, unroll, values_of
-from operant.core.experience import Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState, Tensors
 from operant.networks.custom import CustomNetwork
 
 STATES = Column([3, 1, 2, 0], [0, 0, 0])

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from operant.core.experience import Experience, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Experience, HiddenState, Tensors
 from operant.networks.custom import CustomNetwork
 
 Rows = Sequence[Sequence[float]]

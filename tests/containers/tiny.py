@@ -9,10 +9,10 @@ import torch
 from operant.containers.local import LocalWorker
 from operant.core import tree
 from operant.core.schedule import Schedule
-from operant.envs.gym import EnvConfig
-from operant.networks.build import NetworkConfig
+from operant.envs.providers.gymnasium import EnvConfig
+from operant.networks.assemble import NetworkConfig
 from operant.session.build import build
-from operant.session.run_config import run_config
+from operant.session.run_settings import run_config
 
 # The replays are small, so that they wrap around; the schedules end within the run.
 AGENTS: dict[str, dict[str, Any]] = {

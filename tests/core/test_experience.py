@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from operant.core.experience import Experience
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Experience, HiddenState
 
 
 def chunk() -> Experience:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from operant.core import tree
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState
 from operant.core.namedarraytuple import namedarraytuple
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces as gs
 
 from operant.envs.counter import Counter
-from operant.envs.gym import GymEnv
+from operant.envs.providers.gymnasium import GymEnv
 
 FINE = np.zeros(2, np.float32)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from operant.envs.gym import EnvConfig, make_env
-from operant.envs.manager import make_manager
-from operant.envs.native import NativeEnvManager
+from operant.envs.managers.choose import make_manager
+from operant.envs.managers.native import NativeEnvManager
+from operant.envs.providers.gymnasium import EnvConfig, make_env
 
 
 def manager_of(kind: Any, **kwargs: Any) -> Any:

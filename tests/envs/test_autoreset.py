@@ -14,11 +14,11 @@ from transitions import Transition, crossings, play
 
 from operant.core.protocols import EnvironmentManager
 from operant.envs.counter import Counter, CounterVectorEnv
-from operant.envs.gym import EnvConfig
-from operant.envs.manager import make_manager
-from operant.envs.native import NativeEnvManager
-from operant.envs.simple import SimpleEnvManager
-from operant.envs.subproc import SubProcEnvManager
+from operant.envs.managers.choose import make_manager
+from operant.envs.managers.native import NativeEnvManager
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.managers.subproc import SubProcEnvManager
+from operant.envs.providers.gymnasium import EnvConfig
 
 ENVS = 3
 SCRIPT = np.random.default_rng(3).integers(0, 3, (ENVS, 40)).tolist()

@@ -11,8 +11,8 @@ from faulty import FaultEnv
 from gymnasium import spaces as gs
 
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.envs.guard import Guard
-from operant.envs.gym import EnvConfig, GymEnv, check_env_id, make_env
+from operant.envs.check import Guard
+from operant.envs.providers.gymnasium import EnvConfig, GymEnv, check_env_id, make_env
 
 GO = {"action": np.array(0)}
 

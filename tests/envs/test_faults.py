@@ -20,8 +20,8 @@ import pytest
 from faulty import actions, fns
 
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.envs.simple import SimpleEnvManager
-from operant.envs.subproc import SubProcEnvManager
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.managers.subproc import SubProcEnvManager
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +127,7 @@ def test_an_environment_that_cannot_be_built_is_an_error_at_once(
 
 
 def test_closing_does_not_wait_for_a_stopped_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operant.envs.process.CLOSE_LIMIT", 0.3)
+    monkeypatch.setattr("operant.processes.process.CLOSE_LIMIT", 0.3)
     manager = SubProcEnvManager(fns(2, 0), workers=2)
     os.kill(manager.workers[0].process.pid or 0, signal.SIGSTOP)
     began = time.monotonic()
@@ -157,7 +157,7 @@ ORPHANS = """
 import os, sys
 sys.path.insert(0, {tests!r})
 import faulty
-from operant.envs.subproc import SubProcEnvManager
+from operant.envs.managers.subproc import SubProcEnvManager
 manager = SubProcEnvManager(faulty.fns(2, 0, mode="hang", at=1), workers=2)
 manager.reset(0)
 print(*(one.process.pid for one in manager.workers), flush=True)
@@ -186,7 +186,8 @@ def test_a_program_that_forgets_to_close_still_ends() -> None:
 
 
 def test_workers_do_without_torch() -> None:
-    code = "import sys, operant.envs.worker, operant.envs.gym; print('torch' in sys.modules)"
+    modules = "operant.processes.worker, operant.envs.providers.gymnasium"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

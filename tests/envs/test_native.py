@@ -12,11 +12,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.counter import CounterVectorEnv
-from operant.envs.gym import EnvConfig
-from operant.envs.manager import make_manager
-from operant.envs.native import NativeEnvManager
-from operant.envs.probe import MatchAction
-from operant.envs.simple import SimpleEnvManager
+from operant.envs.managers.choose import make_manager
+from operant.envs.managers.native import NativeEnvManager
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.probe_tasks import MatchAction
+from operant.envs.providers.gymnasium import EnvConfig
 
 ZEROS = {"action": np.zeros(4, np.int64)}
 

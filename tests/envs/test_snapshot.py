@@ -13,9 +13,10 @@ import pytest
 from operant.core import tree
 from operant.core.errors import EnvironmentFault
 from operant.core.protocols import EnvironmentManager
-from operant.envs.exactness import derived, probe, same, sample
-from operant.envs.gym import EnvConfig, GymEnv, make_env
-from operant.envs.manager import make_manager
+from operant.core.seeds import derived
+from operant.envs.managers.choose import make_manager
+from operant.envs.managers.exactness import probe, same, sample
+from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
 from operant.envs.snapshot import capture, restore
 
 MANAGERS = [("CartPole-v1", kind) for kind in ("simple", "native", "subproc")]

@@ -16,7 +16,7 @@ from operant.core.experience import Experience, Tensors
 from operant.core.spaces import Space, Spaces
 from operant.frameworks import algorithm
 from operant.frameworks.algorithm import AgentInputs, BatchSpec, RLAlgorithm
-from operant.networks.build import NetworkConfig, build_network
+from operant.networks.assemble import NetworkConfig, build_network
 
 SPEC = BatchSpec(8, 4)
 EXAMPLES = {"observation": {"x": torch.zeros(3)}}

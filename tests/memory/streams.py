@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from operant.core.experience import EnvStep, Experience, Memo
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import EnvStep, Experience, HiddenState, Memo
 from operant.memory.rollout import RolloutCache
 
 APART = 100_000

@@ -11,10 +11,9 @@ import torch
 from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from windows import check_same
 
-from operant.core.experience import Memo
-from operant.core.hidden_state import HiddenState
-from operant.envs.gym import EnvConfig, GymEnv
-from operant.envs.manager import make_manager
+from operant.core.experience import HiddenState, Memo
+from operant.envs.managers.choose import make_manager
+from operant.envs.providers.gymnasium import EnvConfig, GymEnv
 from operant.memory.replay import ExperienceReplay
 from operant.memory.rollout import RolloutCache
 

@@ -11,8 +11,7 @@ import torch
 from streams import Streams
 
 from operant.core import tree
-from operant.core.experience import EnvStep, Memo
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import EnvStep, HiddenState, Memo
 from operant.memory.rollout import RolloutCache
 
 ACTION = {"a": torch.tensor([3, 4])}

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState
 from operant.networks.custom import CustomNetwork
 
 T, B = 6, 4

@@ -10,8 +10,8 @@ import torch
 from gymnasium.spaces import Box
 from torch import Tensor
 
-from operant.core.hidden_state import HiddenState
-from operant.networks.build import NetworkConfig, build_network
+from operant.core.experience import HiddenState
+from operant.networks.assemble import NetworkConfig, build_network
 from operant.networks.ensemble import Ensemble, Stacked, ensemble
 
 INPUTS = {"x": Box(-1, 1, (3,)), "y": Box(-1, 1, (2,))}

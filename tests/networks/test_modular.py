@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from operant.core.errors import UsageError
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import HiddenState
 from operant.core.spaces import Shape
 from operant.networks.image import ConvNet, SmallCNN
 from operant.networks.modular import ModularNetwork

@@ -7,11 +7,11 @@ import torch
 
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
-from operant.envs.gym import check_env_id
+from operant.envs.providers.gymnasium import check_env_id
 from operant.recipes import RECIPES, Recipe, recipe_for
-from operant.recipes.compose import compose
 from operant.session.build import build
-from operant.session.preview import try_out
+from operant.session.compose import compose
+from operant.session.try_out import try_out
 
 # What makes the first two updates come early; all else is as in the recipe.
 SMALL = {

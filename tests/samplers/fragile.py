@@ -12,14 +12,14 @@ from typing import Any
 
 from operant.core.protocols import PortableAgent
 from operant.envs.counter import Counter
-from operant.envs.gym import GymEnv
-from operant.envs.simple import SimpleEnvManager
-from operant.networks.build import NetworkConfig
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.providers.gymnasium import GymEnv
+from operant.networks.assemble import NetworkConfig
 from operant.samplers.asynchronous import AsyncSampler
 from operant.samplers.collector import Collecting
 from operant.samplers.parallel import ParallelSampler, Share
 from operant.session.build import build_agent
-from operant.session.run_config import run_config
+from operant.session.run_settings import run_config
 
 SEED, LENGTH = 7, 5
 

@@ -10,10 +10,10 @@ from operant.containers.local import LocalWorker
 from operant.core import tree
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
-from operant.envs.gym import EnvConfig
-from operant.networks.build import NetworkConfig
+from operant.envs.providers.gymnasium import EnvConfig
+from operant.networks.assemble import NetworkConfig
 from operant.session.build import build
-from operant.session.run_config import run_config
+from operant.session.run_settings import run_config
 
 OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 8, "length": 4}
 AGENTS: dict[str, dict[str, Any]] = {

@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from gymnasium.vector import AutoresetMode
 
-from operant.core.experience import Decision, Memo, Metrics, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Decision, HiddenState, Memo, Metrics, Tensors
 from operant.core.protocols import EnvironmentManager
 from operant.envs.counter import Counter, CounterVectorEnv
-from operant.envs.gym import GymEnv
-from operant.envs.native import NativeEnvManager
-from operant.envs.simple import SimpleEnvManager
+from operant.envs.managers.native import NativeEnvManager
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.providers.gymnasium import GymEnv
 
 ENVS, SEED = 3, 7
 MODES = ("simple", "next-step", "same-step", "disabled")

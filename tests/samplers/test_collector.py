@@ -13,9 +13,9 @@ from script import SEED, Script, manager_of
 
 from operant.core.protocols import Rows
 from operant.envs.counter import Counter
-from operant.envs.gym import GymEnv
-from operant.envs.simple import SimpleEnvManager
-from operant.envs.subproc import SubProcEnvManager
+from operant.envs.managers.simple import SimpleEnvManager
+from operant.envs.managers.subproc import SubProcEnvManager
+from operant.envs.providers.gymnasium import GymEnv
 from operant.memory.rollout import RolloutCache
 from operant.samplers.collector import Collecting, Collector
 from operant.samplers.serial import SerialSampler

@@ -11,11 +11,10 @@ import torch
 from gymnasium import spaces as gs
 from script import MODES, SEED, Script, by_hand, manager_of
 
-from operant.core.experience import Decision, EnvStep, Memo, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Decision, EnvStep, HiddenState, Memo, Tensors
 from operant.core.protocols import EnvironmentManager
-from operant.envs.gym import GymEnv
-from operant.envs.simple import SimpleEnvManager, lost_step
+from operant.envs.managers.simple import SimpleEnvManager, lost_step
+from operant.envs.providers.gymnasium import GymEnv
 from operant.samplers.evaluate import Evaluation, evaluate
 from operant.samplers.explorer import Explorer
 from operant.samplers.serial import SerialSampler

@@ -9,8 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from operant.core import tree
-from operant.core.experience import Decision, Memo, Tensors
-from operant.core.hidden_state import HiddenState
+from operant.core.experience import Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import Rows
 from operant.memory.rollout import RolloutCache
 from operant.samplers.rounding import agrees

@@ -13,8 +13,9 @@ import sys
 import torch
 from running import at_call
 
-from operant.cli import main
-from operant.session import play, plot, runner, tensorboard_file
+from operant.cli.main import main
+from operant.report import play, plot
+from operant.session import runner, tensorboard_file
 
 LOADED = (play, plot, runner, tensorboard_file)
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from operant.cli import main
+from operant.cli.main import main
 from operant.core import tree
-from operant.session import checkpoint
+from operant.session.checkpoint import checkpoint
 
 COMMON = (
     "--recipe none --seed 3 --threads 1 --quiet --network.hidden 8 --log-every 64 "

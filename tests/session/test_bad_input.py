@@ -16,8 +16,8 @@ from running import Result, call, train
 
 from operant.agents import DQNConfig, PPOConfig, SACConfig
 from operant.core.errors import UsageError
-from operant.envs.gym import EnvConfig
-from operant.session.run_config import RunConfig, run_config
+from operant.envs.providers.gymnasium import EnvConfig
+from operant.session.run_settings import RunConfig, run_config
 
 
 def refused(result: Result, code: int, *parts: str) -> None:

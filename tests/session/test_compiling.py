@@ -12,10 +12,10 @@ import pytest
 
 from operant.agents import AGENTS
 from operant.core.errors import UsageError
-from operant.recipes.compose import compose
 from operant.session import compiling
 from operant.session.compiling import ENOUGH, choose_compile, gradient_steps
-from operant.session.run_config import RunConfig
+from operant.session.compose import compose
+from operant.session.run_settings import RunConfig
 
 LONG: dict[str, Any] = {"steps": 10**9}
 BROKEN = "torch.compile fails here (Error: no compiler)"

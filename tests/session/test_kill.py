@@ -14,16 +14,20 @@ from pathlib import Path
 import pytest
 from running import AGENTS, OFTEN, Nursery, only_run, trace, train
 
+DURABLE = "operant.session.checkpoint.durable"
 PHASES = {
-    "while its directory is made": ("operant.session.durable:Durable.rename", 2),
+    "while its directory is made": (f"{DURABLE}:Durable.rename", 2),
     "before its first checkpoint": ("operant.session.runner:build", 1),
-    "while its first checkpoint is written": ("operant.session.durable:Durable.write", 4),
-    "before a checkpoint takes its name": ("operant.session.durable:Durable.rename", 2),
+    "while its first checkpoint is written": (
+        f"{DURABLE}:Durable.write",
+        4,
+    ),
+    "before a checkpoint takes its name": (f"{DURABLE}:Durable.rename", 2),
     "while environments step": ("operant.samplers.explorer:Explorer.update", 9),
     "while it learns": ("operant.agents.optimize:Optimizer.follow", 15),
-    "while it writes a checkpoint": ("operant.session.durable:Durable.write", 5),
+    "while it writes a checkpoint": (f"{DURABLE}:Durable.write", 5),
     "between two lines of the log": ("operant.session.log:MetricLog.write", 2),
-    "while it removes an old checkpoint": ("operant.session.durable:Durable.remove", 2),
+    "while it removes an old checkpoint": (f"{DURABLE}:Durable.remove", 2),
     "while it plays an evaluation": ("operant.samplers.evaluate:TrajTracker", 1),
     "before an evaluation is logged": ("operant.session.runner:summary", 1),
     "before it is marked as done": ("operant.session.session:Session.finish", 1),
@@ -71,7 +75,7 @@ def test_a_run_killed_in_every_phase_ends_as_if_never_killed(
 
 def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, nursery: Nursery) -> None:
     line = f"train a2c --steps 20 {OFTEN} --runs {tmp_path}"
-    nursery.start(line, ("operant.session.plot:plot_runs", 1))
+    nursery.start(line, ("operant.report.plot:plot_runs", 1))
     assert nursery.wait() == -signal.SIGKILL
     done = trace(only_run(tmp_path))
     nursery.start(f"resume {only_run(tmp_path)}")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from running import AGENTS, COMMON, at_call, call, only_run, trace, train
 
-from operant.recipes.compose import compose
-from operant.session.checkpoint import listing, newest
-from operant.session.rundir import lock
+from operant.session.checkpoint.checkpoint import listing, newest
+from operant.session.compose import compose
+from operant.session.run_directory import lock
 from operant.session.session import Session
 
 CHUNK = "operant.samplers.explorer:Explorer.update"

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from running import AGENTS, COMMON, OFTEN, at_call, call, only_run, trace, train
 
-from operant.session.checkpoint import listing, newest
-from operant.session.run_config import CheckpointConfig
+from operant.session.checkpoint.checkpoint import listing, newest
+from operant.session.run_settings import CheckpointConfig
 from operant.session.runner import Runner
 
 PPO, DQN = AGENTS["ppo"], AGENTS["dqn"]
-SAVE, FINISH = "operant.session.checkpoint:save", "operant.session.session:Session.finish"
+SAVE, FINISH = (
+    "operant.session.checkpoint.checkpoint:save",
+    "operant.session.session:Session.finish",
+)
 
 
 def lines(run: Path) -> list[dict[str, float]]:

@@ -1,0 +1,202 @@
+"""The help text of a configuration: every flag with its type, its default and its comment."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import math
+import shutil
+import textwrap
+import tokenize
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+from operant.config.flags import flag, kind_of
+from operant.config.schema import Leaf, leaves
+from operant.config.values import arms_of
+from operant.core.config import Config, Range
+from operant.core.schedule import Schedule
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NAMES: dict[Any, str] = {
+    int: "INT",
+    float: "FLOAT",
+    bool: "",
+    str: "TEXT",
+    type(None): "none",
+    Any: "VALUE",
+    Schedule: "FLOAT|linear(a,b,steps)",
+}
+LEFT = 37  # columns of the flags, so that forty remain for their explanation on a narrow screen
+
+
+class Row(NamedTuple):
+    """One flag as the help shows it."""
+
+    section: str
+    flag: str
+    accepts: str
+    default: str
+    comment: str
+
+
+def rows(cls: type[Config], base: Config | None = None) -> list[Row]:
+    """What there is to set, with the defaults of `base`."""
+    return [_row(leaf) for leaf in leaves(cls, base)]
+
+
+def describe(
+    cls: type[Config],
+    base: Config | None = None,
+    *,
+    intro: str = "",
+    examples: Sequence[tuple[str, str]] = (),
+    width: int | None = None,
+    color: bool = False,
+) -> str:
+    """The help: `intro`, `examples` (a command and what it does), then all flags by section."""
+    from rich.console import Console  # noqa: PLC0415  # a run that asks for no help need not pay
+    from rich.text import Text  # noqa: PLC0415
+
+    columns = width or min(110, shutil.get_terminal_size().columns)
+    console = Console(
+        file=io.StringIO(), width=columns, force_terminal=color, no_color=not color, highlight=False
+    )
+    if intro:
+        console.print(Text(intro.strip() + "\n"))
+    if examples:
+        console.print(Text("Examples", style="bold"))
+        console.print(_examples(examples), "")
+    for section, found in _sections(cls, base).items():
+        title = Text(section or "run", style="bold cyan").append(
+            f"  {_about(found[0].owner)}", style="not bold default"
+        )
+        console.print(title)
+        console.print(_table([_row(leaf) for leaf in found]), "")
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()).rstrip() + "\n"
+
+
+def _sections(cls: type[Config], base: Config | None) -> dict[str, list[Leaf]]:
+    found: dict[str, list[Leaf]] = {}
+    for leaf in leaves(cls, base):
+        found.setdefault(leaf.section, []).append(leaf)
+    return found
+
+
+def comments(cls: type) -> dict[str, str]:
+    """The trailing comment of each field, also of those that `cls` inherits."""
+    found: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        if "__annotations__" in vars(owner):
+            found |= _own_comments(owner)
+    return found
+
+
+def _own_comments(cls: type) -> dict[str, str]:
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):  # made at run time: there is no source to explain it
+        return {}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    by_line = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+    body = ast.parse(source).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        node.target.id: by_line.get(node.end_lineno or node.lineno, by_line.get(node.lineno, ""))
+        for node in body.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def accepts(hint: Any) -> str:
+    """What may be written after a flag, in the short words of a usage line."""
+    kind = kind_of(hint)
+    if kind in (tuple, dict):
+        return _accepts_several(hint, kind)
+    return "|".join(_accepts_one(arm) for arm in arms_of(hint))
+
+
+def _accepts_one(hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        inner, *notes = get_args(hint)
+        ranges = [_span(note) for note in notes if isinstance(note, Range)]
+        return " ".join([accepts(inner), *ranges])
+    if get_origin(hint) is Literal:
+        return "|".join(str(choice) for choice in get_args(hint))
+    return NAMES.get(get_origin(hint) or hint, "VALUE")
+
+
+def _accepts_several(hint: Any, kind: Any) -> str:
+    if kind is dict:
+        return "NAME=VALUE ..."
+    arm = next(arm for arm in arms_of(hint) if arm is not type(None))
+    kinds = get_args(get_args(arm)[0] if get_origin(arm) is Annotated else arm)
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        return f"{accepts(kinds[0])} ..."
+    return " ".join(accepts(part) for part in kinds) or "VALUE ..."
+
+
+def _span(allowed: Range) -> str:
+    if math.isfinite(allowed.high):
+        return f"{'>' if allowed.above else ''}{allowed.low:g}..{allowed.high:g}"
+    return f"{'>' if allowed.above else '>='}{allowed.low:g}" if allowed.low > -math.inf else ""
+
+
+def _row(leaf: Leaf) -> Row:
+    spelled = flag(leaf.path)
+    if kind_of(leaf.hint) is bool and leaf.value is True:
+        spelled = "--no-" + spelled[2:]
+    comment = comments(leaf.owner).get(leaf.name, "")
+    return Row(leaf.section, spelled, accepts(leaf.hint), _shown(leaf.value), comment)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple | list):
+        return " ".join(str(part) for part in value) or "empty"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={part}" for key, part in value.items()) or "empty"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else str(value)
+
+
+def _about(cls: type[Config]) -> str:
+    """The first line of the docstring, not the signature that a dataclass without one gets."""
+    for owner in cls.__mro__[: cls.__mro__.index(Config)]:
+        doc = inspect.cleandoc(vars(owner).get("__doc__") or "")
+        if doc and not doc.startswith(f"{owner.__name__}("):
+            return doc.split("\n", maxsplit=1)[0]
+    return ""
+
+
+def _table(group: Sequence[Row]) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(width=LEFT)
+    table.add_column(ratio=1)
+    for row in group:
+        left = Text("  ").append(row.flag, style="bold").append(f" {row.accepts}", style="dim")
+        right = Text(row.comment + (" " if row.comment else ""))
+        table.add_row(left, right.append(f"[{row.default}]", style="green"))
+    return table
+
+
+def _examples(examples: Sequence[tuple[str, str]]) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    for command, meaning in examples:
+        table.add_row(Text(f"  {command}", style="bold"))
+        table.add_row(Text(f"      {meaning}", style="dim"))
+    return table

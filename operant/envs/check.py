@@ -1,0 +1,120 @@
+"""Admits what keeps to its space, and names the environment, key and step of what does not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium import spaces as gs
+
+from operant.core.errors import EnvironmentFault
+from operant.core.spaces import Shape, Space, flatten, is_mask, named
+from operant.envs.preprocessing import finite
+
+if TYPE_CHECKING:  # these modules import torch, which environment workers do without
+    from operant.core.experience import Arrays
+    from operant.core.tree import Array
+
+
+class Guard:
+    """Checks raw observations and rewards of one environment, or of a batch (`lead` (B,))."""
+
+    def __init__(self, env_id: str, space: Space, lead: Shape = (), index: int = 0) -> None:
+        self.env_id, self.space, self.lead, self.index = env_id, space, lead, index
+        self.spaces = named(space, "observation")
+        self.steps = 0
+        self._shapes = {name: (*lead, *(s.shape or ())) for name, s in self.spaces.items()}
+        self._dtypes = {name: np.dtype(space.dtype) for name, space in self.spaces.items()}
+        floats = isinstance(space, gs.Box) and space.dtype == np.float32
+        self._plain = (self._shapes["observation"], np.dtype("f4")) if floats else None
+        self._numbers = [n for n, s in self.spaces.items() if _counts(s) and not is_mask(n)]
+
+    def observation(self, value: Any) -> Arrays:
+        """`value` as arrays by name, in the dtypes of their spaces."""
+        # The common case, one array of floats, is worth a short way.
+        common = type(value) is np.ndarray and self._plain == (value.shape, value.dtype)
+        if common and finite(value):
+            return {"observation": value}
+        nested = type(self.space) in (gs.Dict, gs.Tuple)
+        found = self._flattened(value) if nested else {"observation": value}
+        for name, shape in self._shapes.items():
+            x = np.asarray(found[name])
+            if x.shape != shape or x.dtype != self._dtypes[name]:
+                x = self._cast(name, x, shape)
+            if x.dtype.kind == "f" and not finite(x):
+                raise self._not_finite(f"observation {name!r}", x)
+            found[name] = x
+        for name in self._numbers:
+            self._within(name, found[name])
+        return found
+
+    def reward(self, value: Any) -> float:
+        """A number from a bool, an int or an array of one entry; never None or NaN."""
+        try:
+            reward = float(np.asarray(value).item())
+        except (TypeError, ValueError):
+            message = f"reward is {value!r}; expected one number"
+            raise self.fault(message) from None
+        if not math.isfinite(reward):
+            raise self.fault(f"reward is {reward}; expected a finite number")
+        return reward
+
+    def rewards(self, value: Any) -> Array:
+        """The rewards of a batch as float32."""
+        rewards = np.asarray(value)
+        if rewards.shape != self.lead:
+            raise self.fault(f"rewards have shape {rewards.shape}; expected {self.lead}")
+        rewards = rewards.astype(np.float32, copy=False)
+        if not finite(rewards):
+            raise self._not_finite("reward", rewards)
+        return rewards
+
+    def fault(self, message: str, index: int | None = None) -> EnvironmentFault:
+        """An error that says where it happened."""
+        at = self.index if index is None else index
+        return EnvironmentFault(f"{self.env_id}, environment {at}, step {self.steps}: {message}")
+
+    def _flattened(self, value: Any) -> dict[str, Any]:
+        try:
+            return flatten(self.space, value, "observation")
+        except (KeyError, TypeError, IndexError) as error:
+            keys = ", ".join(self.spaces)
+            raise self.fault(
+                f"the observation lacks a key ({error!r}); expected {keys}; got {_brief(value)}"
+            ) from None
+
+    def _cast(self, name: str, x: Array, shape: Shape) -> Array:
+        dtype = self._dtypes[name]
+        kinds = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf"}[dtype.kind]
+        if x.dtype.kind not in kinds:
+            what = "None" if x.dtype == object and x.shape == () and x.item() is None else x.dtype
+            raise self.fault(f"observation {name!r} is {what}; expected {dtype} as its space says")
+        if x.shape != shape:
+            raise self.fault(f"observation {name!r} has shape {x.shape}; expected {shape}")
+        return x.astype(dtype)
+
+    def _not_finite(self, what: str, x: Array) -> EnvironmentFault:
+        index = None
+        if self.lead:
+            index = int(np.nonzero(~np.isfinite(x))[0][0])
+            x = x[index]
+        kind = "NaN" if np.isnan(x).any() else "infinite"
+        return self.fault(f"{what} is {kind}; expected finite numbers", index)
+
+    def _within(self, name: str, x: Array) -> None:
+        space = self.spaces[name]
+        start = np.asarray(getattr(space, "start", 0))
+        size = np.asarray(space.n if isinstance(space, gs.Discrete) else space.nvec)  # type: ignore[attr-defined]  # _counts
+        if not ((x >= start) & (x < start + size)).all():
+            raise self.fault(f"observation {name!r} = {x}; expected values in {space}")
+
+
+def _counts(space: Space) -> bool:
+    return isinstance(space, gs.Discrete | gs.MultiDiscrete)
+
+
+def _brief(value: Any) -> str:
+    return (
+        f"a dict of {', '.join(map(str, value))}" if isinstance(value, dict) else repr(value)[:80]
+    )

@@ -1,0 +1,85 @@
+"""The manifest of a checkpoint: what it holds, who wrote it, and the digest of every file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from operant import __version__
+from operant.core.errors import CheckpointError
+from operant.session.checkpoint.durable import Digest, digest, open_regular
+
+SCHEMA = 1
+MANIFEST, STATE, TENSORS = "MANIFEST.json", "state.json", "tensors.safetensors"
+LARGEST_MANIFEST = 1 << 26
+
+
+def make_manifest(
+    step: int, digests: dict[str, Digest], reasons: list[str], extra: dict[str, Any]
+) -> dict[str, Any]:
+    """What `verify` will hold the files against."""
+    content = {
+        "schema": SCHEMA,
+        "step": step,
+        "exact": not reasons,
+        "reasons": reasons,
+        "versions": {
+            "operant": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "gymnasium": version("gymnasium"),
+        },
+        "files": {name: found._asdict() for name, found in digests.items()},
+        "extra": extra,
+    }
+    return content | {"sha256": _own_hash(content)}
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    where = path / MANIFEST
+    try:
+        with open_regular(where) as file:
+            manifest = json.loads(file.read(LARGEST_MANIFEST))
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{where}: is not JSON: torn or altered") from None
+    except OSError as error:
+        raise CheckpointError(f"{where}: {error.strerror}") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+        raise CheckpointError(f"{where}: is not a manifest")
+    if manifest.get("schema") != SCHEMA:
+        schema = manifest.get("schema")
+        raise CheckpointError(f"{where}: has format {schema!r}; this version reads {SCHEMA}")
+    for name in {*manifest["files"], STATE, TENSORS}:
+        # Fixed names: no path out of the directory can be asked for.
+        if name not in (STATE, TENSORS) or name not in manifest["files"]:
+            raise CheckpointError(f"{where}: names the files {sorted(manifest['files'])}, not ours")
+    if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
+        raise CheckpointError(f"{where}: was altered")
+    return manifest
+
+
+def verify(path: Path) -> dict[str, Any]:
+    """The manifest, if every file agrees with it."""
+    manifest = _read_manifest(path)
+    for name, expected in manifest["files"].items():
+        try:
+            found = digest(path / name)
+        except OSError as error:
+            raise CheckpointError(f"{path / name}: {error.strerror}") from None
+        size = expected.get("size") if isinstance(expected, dict) else expected
+        if found.size != size:
+            raise CheckpointError(f"{path / name}: has {found.size} bytes, not {size} as recorded")
+        if found.sha256 != expected.get("sha256"):
+            raise CheckpointError(f"{path / name}: does not have the SHA-256 that was recorded")
+    return manifest
+
+
+def _own_hash(content: dict[str, Any]) -> str:
+    """The manifest guards the files; this guards the manifest."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8")).hexdigest()
