@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from copy import copy
+from typing import Any, Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -12,7 +14,6 @@ from operant.agents.sequence import substate
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import Network, Rows
-from operant.core.state import restore, state_of
 from operant.networks.numpy_forward import ROWS, FewRows, few_rows
 from operant.ops.distribution import masks_of
 
@@ -129,13 +130,29 @@ class Actor:
         self.acted += total
         return tree.index(action, slice(start, stop))
 
-    def state_dict(self) -> dict[str, Any]:
-        """The random generator and the count; the weights are the agent's to save."""
-        return state_of(self, "generator", "acted")
+    def carried(self) -> Arrays:
+        """What acting carries on besides weights: counts and the state of random generators."""
+        return {
+            "generator": self.generator.get_state().cpu().numpy(),
+            "acted": np.array([self.acted], np.int64),
+        }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave."""
-        restore(self, state, "generator", "acted")
+    def carry_on(self, carried: Arrays) -> None:
+        """Go on from what `carried` gave, or from as much of it as is there."""
+        if "generator" in carried:
+            self.generator.set_state(torch.from_numpy(carried["generator"].copy()))
+        if "acted" in carried:
+            self.acted = int(carried["acted"][0])
+
+    state_dict, load_state_dict = carried, carry_on
+
+    def portable(self) -> Self:
+        """Itself, or where it lives on another device, one that draws on the CPU."""
+        if self.generator.device.type == "cpu":
+            return self
+        twin = copy(self)
+        twin.generator = torch.Generator().manual_seed(self.generator.initial_seed())
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: a generator cannot be sent, its state can."""

@@ -26,11 +26,10 @@ from operant.core.experience import (
     Tensors,
 )
 from operant.core.namedarraytuple import namedarraytuple
-from operant.core.protocols import Network, NetworkMaker
+from operant.core.protocols import Network, Parts, RolloutMemory
 from operant.core.schedule import Schedule
-from operant.core.spaces import Shape, Space, Spaces
+from operant.core.spaces import Shape, Space
 from operant.core.state import restore, state_of
-from operant.memory.rollout import RolloutCache
 from operant.ops import few, policy, returns, value
 from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
 
@@ -97,7 +96,7 @@ class ActorCritic:
         self,
         network: Network,
         action_space: dict[str, Space],
-        memory: RolloutCache,
+        memory: RolloutMemory,
         config: ActorCriticConfig,
         seed: int,
     ) -> None:
@@ -113,10 +112,11 @@ class ActorCritic:
         self._slope: Slope = self.slope
 
     @classmethod
-    def create(cls, make: NetworkMaker, spaces: Spaces, config: Any, seed: int) -> Self:
+    def create(cls, parts: Parts, config: Any, seed: int) -> Self:
         """The agent with a network and a memory of its own."""
-        network = make(spaces.observation, cls.output_space(spaces.action))
-        return cls(network, spaces.action, RolloutCache(config.length), config, seed)
+        spaces = parts.spaces
+        network = parts.network(cls.output_space(spaces.action))
+        return cls(network, spaces.action, parts.rollout(config.length), config, seed)
 
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:

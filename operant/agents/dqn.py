@@ -40,12 +40,11 @@ from operant.core.experience import (
     Metrics,
     Tensors,
 )
-from operant.core.protocols import Network, NetworkMaker
+from operant.core.protocols import Network, Parts, ReplayMemory
 from operant.core.schedule import Schedule
-from operant.core.spaces import Shape, Space, Spaces, choices
+from operant.core.spaces import Shape, Space, choices
 from operant.core.state import restore, state_of
-from operant.memory.replay import ExperienceReplay
-from operant.memory.replay_settings import ReplayConfig, make_replay
+from operant.memory.replay_settings import ReplayConfig
 from operant.ops import explore as exploring
 from operant.ops import policy, returns, value
 from operant.ops.distribution import masks_of
@@ -107,7 +106,7 @@ class DQN:
         self,
         network: Network,
         action_space: dict[str, Space],
-        memory: ExperienceReplay,
+        memory: ReplayMemory,
         config: DQNConfig,
         seed: int,
     ) -> None:
@@ -127,11 +126,12 @@ class DQN:
         self._slope: Slope = self.slope
 
     @classmethod
-    def create(cls, make: NetworkMaker, spaces: Spaces, config: DQNConfig, seed: int) -> Self:
+    def create(cls, parts: Parts, config: DQNConfig, seed: int) -> Self:
         """The agent with a network and a memory of its own."""
+        spaces = parts.spaces
         outputs = cls.output_space(spaces.action) | ({"value": (1,)} if config.dueling else {})
-        memory = make_replay(config, spaces, seed)
-        return cls(make(spaces.observation, outputs), spaces.action, memory, config, seed)
+        memory = parts.replay(config, seed)
+        return cls(parts.network(outputs), spaces.action, memory, config, seed)
 
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:

@@ -44,13 +44,11 @@ from operant.core.experience import (
     Metrics,
     Tensors,
 )
-from operant.core.protocols import Network, NetworkMaker
+from operant.core.protocols import Network, Parts, ReplayMemory
 from operant.core.schedule import Schedule
-from operant.core.spaces import Shape, Space, Spaces, choices
+from operant.core.spaces import Shape, Space, choices
 from operant.core.state import restore, state_of
-from operant.memory.replay import ExperienceReplay
-from operant.memory.replay_settings import ReplayConfig, make_replay
-from operant.networks.ensemble import ensemble
+from operant.memory.replay_settings import ReplayConfig
 from operant.ops import explore as exploring
 from operant.ops import few, policy, returns, value
 from operant.ops.distribution import ActionDistribution, distribution_for, masks_of
@@ -133,14 +131,14 @@ class SAC:
     def __init__(
         self,
         actor: Network,
-        critics: list[Network],
+        critic: Network,
         action_space: dict[str, Space],
-        memory: ExperienceReplay,
+        memory: ReplayMemory,
         config: SACConfig,
         seed: int,
     ) -> None:
         self.network, self.memory, self.config = actor, memory, config
-        self.critic = ensemble(critics)
+        self.critic: Any = critic
         self.target = Target(self.critic)
         self.action_space, self.names = action_space, tuple(action_space)
         self.distribution = distribution_for(action_space, squash=True)
@@ -164,15 +162,16 @@ class SAC:
         self.actor = Actor(actor, choice, self.names, seed, "actor", follow)
 
     @classmethod
-    def create(cls, make: NetworkMaker, spaces: Spaces, config: SACConfig, seed: int) -> Self:
+    def create(cls, parts: Parts, config: SACConfig, seed: int) -> Self:
         """The agent with networks and a memory of its own."""
-        actor = make(spaces.observation, cls.output_space(spaces.action))
+        spaces = parts.spaces
+        actor = parts.network(cls.output_space(spaces.action))
         counts = {k: (sum(choices(space)),) for k, space in spaces.action.items() if choices(space)}
         worth = counts if len(counts) == len(spaces.action) else {"value": (1,), **counts}
         late = {f"action.{k}": v for k, v in spaces.action.items() if k not in counts}
-        critics = [make(spaces.observation, worth, late) for _ in range(2)]
-        memory = make_replay(config, spaces, seed)
-        return cls(actor, critics, spaces.action, memory, config, seed)
+        critic = parts.network(worth, late, members=2)
+        memory = parts.replay(config, seed)
+        return cls(actor, critic, spaces.action, memory, config, seed)
 
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:

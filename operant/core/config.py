@@ -47,9 +47,17 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig(Config):
-    """Base of every agent's configuration."""
+    """Base of every agent's configuration: learns once from each chunk unless it says otherwise."""
 
-    length: Count = 1  # steps of every environment between updates
+    length: Count = 1  # environment steps of every environment between updates
+
+    def gradient_steps(self, steps: int, num_envs: int) -> int:
+        """Gradient steps in a run of so many environment steps."""
+        return steps // (self.length * num_envs)
+
+    def gradient_rows(self, num_envs: int) -> int:
+        """Rows behind one gradient step."""
+        return self.length * num_envs
 
 
 def check(path: str, value: Any, hint: Any) -> None:

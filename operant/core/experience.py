@@ -118,6 +118,14 @@ class Memo(NamedTuple):
     hidden_state: HiddenState
 
 
+class Drawn(NamedTuple):
+    """What was drawn from a replay."""
+
+    experience: Experience  # `[length, batch]`
+    weight: Tensor | None  # `[batch]`, of each window's loss; None: all alike
+    place: Array  # `[batch]`, for `prioritize`
+
+
 Decision = tuple[Tensors, Memo]  # actions by name, and what acting left behind
 
 

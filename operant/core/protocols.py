@@ -7,26 +7,34 @@
 Tensors are `[B, ...]` for one moment of B environments, `[T, B, ...]` over time. Observations and
 actions are dicts by name. Everything with state has `state_dict` and `load_state_dict`, whose
 values are tensors, arrays and plain numbers: saving them is enough to go on bit for bit.
+
+What only some managers can do is a protocol of its own, and is asked for by `isinstance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
+from operant.core.config import Config
 from operant.core.experience import (
     Arrays,
     Decision,
+    Drawn,
     EnvStep,
     Experience,
     HiddenState,
+    Memo,
     Metrics,
     Tensors,
     TrajInfo,
 )
 from operant.core.spaces import Shape, Space, Spaces
+from operant.core.tree import Array
+
+ROW_BLOCK = 4  # in a product of a multiple of so many rows, no row's rounding depends on the others
 
 
 class Stateful(Protocol):
@@ -34,6 +42,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any]) -> object: ...
+
+
+# Environments
 
 
 class EnvironmentManager(Stateful, Protocol):
@@ -50,13 +61,38 @@ class EnvironmentManager(Stateful, Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class PausableManager(EnvironmentManager, Protocol):
+    """Can leave some environments as they are; their rows are then not valid."""
+
+    def set_active(self, active: Array) -> None: ...  # bool [B]: which take the next steps
+
+
+@runtime_checkable
+class SplitStepManager(EnvironmentManager, Protocol):
+    """Its step has a beginning and an end, between which the caller can do something else."""
+
+    def send(self, actions: Arrays) -> None: ...
+    def receive(self) -> EnvStep: ...
+
+
+@runtime_checkable
+class PlacedManager(EnvironmentManager, Protocol):
+    """Knows its place in a larger batch: environment i is seeded with `seed + first + i`."""
+
+    first: int
+
+
+# Networks
+
+
 class Network(Stateful, Protocol):
     """Observations to named outputs: an `nn.Module`.
 
     One moment: `forward(observation [B, ...], hidden_state)`. A sequence: the same with
-    `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode
-    begins. `outputs` names what is wanted, all by default. Returns the outputs and the state
-    carried out. `observe` lets it normalise by what it has seen.
+    `[T, B, ...]` and `first` `[T, B]`, which resets the state where an episode begins. `outputs`
+    names what is wanted, all by default. Returns the outputs and the state carried out. An
+    ensemble's outputs have one more axis in front of the last, `[..., members, n]`.
     """
 
     recurrent: bool
@@ -74,35 +110,47 @@ class Network(Stateful, Protocol):
     ) -> tuple[Tensors, HiddenState]: ...
     def initial_state(self, batch_size: int) -> HiddenState: ...
     def observe(self, observation: Tensors, valid: Tensor | None = None) -> None: ...
+    def numpy_forward(self, outputs: tuple[str, ...] | None) -> NumpyForward | None: ...
 
 
-class NetworkMaker(Protocol):
-    """Makes a Network (an `nn.Module`) from observations to outputs of these shapes.
+class NumpyForward(Protocol):
+    """A network's own faster form for acting on a few rows, without a gradient."""
 
-    `late` inputs join after whatever remembers, so that they leave no trace in the hidden state.
-    """
+    def __call__(self, observation: Tensors) -> Arrays: ...
+    def current(self) -> bool: ...  # whether it still is what the network would compute
 
-    def __call__(
-        self,
-        inputs: Mapping[str, Space],
-        outputs: Mapping[str, Shape],
-        late: Mapping[str, Space] | None = None,
-    ) -> Any: ...
+
+# Memories
 
 
 class Memory(Stateful, Protocol):
     """Where experience is kept: an experience cache."""
 
     def store(self, chunk: Experience) -> None: ...
+    def write(
+        self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep
+    ) -> None: ...  # one step, in a loop of your own
     def ready(self) -> bool: ...
 
 
-class Acting(Protocol):
-    """Whatever chooses actions `[B, ...]`."""
+class RolloutMemory(Memory, Protocol):
+    """Holds one chunk, which is learned from and forgotten."""
 
-    def act(
-        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
-    ) -> Decision: ...
+    def read(self) -> Experience: ...
+    def clear(self) -> None: ...
+
+
+class ReplayMemory(Memory, Protocol):
+    """Holds the last steps, of which windows are drawn."""
+
+    stored: int  # valid steps ever stored
+
+    def holds(self, length: int) -> bool: ...  # whether a window of so many steps can be drawn
+    def sample(self, batch_size: int, length: int = 1) -> Drawn: ...
+    def prioritize(self, place: Array | Tensor, error: Tensor) -> None: ...
+
+
+# Agents
 
 
 class Rows(NamedTuple):
@@ -113,32 +161,85 @@ class Rows(NamedTuple):
     total: int
 
 
-class Actor(Acting, Stateful, Protocol):
-    """The acting half of an agent, which can be copied and sent to another process."""
+class Acting(Protocol):
+    """Whatever chooses actions `[B, ...]`."""
 
-    generator: Generator
-    acted: int  # steps of the whole batch, while exploring
+    def act(
+        self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
+    ) -> Decision: ...
+
+
+class Actor(Acting, Stateful, Protocol):
+    """The acting half of an agent, which can be copied and sent to another process.
+
+    `carried` is all that acting carries on besides weights, such as counts and the state of random
+    generators: arrays of fixed shapes. `carry_on` takes it up again, or as much of it as is given.
+    """
+
     rows: Rows | None  # what it is given of the batch; None: all
+
+    def carried(self) -> Arrays: ...
+    def carry_on(self, carried: Arrays) -> None: ...
+    def portable(self) -> Self: ...  # itself, or one that draws on the CPU
 
 
 class Agent(Acting, Stateful, Protocol):
     """Acts, and learns from what its memory holds."""
 
-    memory: Any
+    learned: list[Tensors]  # metrics of each gradient step of the last update
 
     @property
-    def network(self) -> Any: ...
-    def initial_state(self, batch_size: int) -> HiddenState: ...
-    def update(self) -> Metrics: ...
-
-
-class PortableAgent(Agent, Protocol):
-    """An agent whose acting half can go elsewhere."""
-
+    def network(self) -> Network: ...  # that acts
+    @property
+    def memory(self) -> Any: ...  # a Memory
     @property
     def actor(self) -> Actor: ...
     @property
     def updates(self) -> int: ...  # gradient steps so far
+    def initial_state(self, batch_size: int) -> HiddenState: ...
+    def observe(
+        self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep
+    ) -> None: ...  # in a loop of your own
+    def update(self) -> Metrics: ...
+    def compile(self) -> None: ...  # learn by torch.compile from now on
+
+
+class AgentSettings(Protocol):
+    """What is asked of an agent's configuration, whatever its other fields are."""
+
+    @property
+    def length(self) -> int: ...  # environment steps of every environment between updates
+    def gradient_steps(self, steps: int, num_envs: int) -> int: ...  # in a run of so many steps
+    def gradient_rows(self, num_envs: int) -> int: ...  # rows behind one gradient step
+
+
+class Parts(Protocol):
+    """What an agent is made of, for the spaces of its environment: see `session/build.py`.
+
+    `late` inputs join after whatever remembers, so that they leave no trace in the hidden state.
+    `members` networks of their own weights are one ensemble.
+    """
+
+    spaces: Spaces
+
+    def network(
+        self,
+        outputs: Mapping[str, Shape],
+        late: Mapping[str, Space] | None = None,
+        members: int = 1,
+    ) -> Network: ...
+    def rollout(self, length: int) -> RolloutMemory: ...
+    def replay(self, settings: Config, seed: int) -> ReplayMemory: ...
+
+
+class AgentFactory(Protocol):
+    """A class of agents, as the registry of agents holds it."""
+
+    @property
+    def create(self) -> Callable[[Parts, Any, int], Any]: ...  # parts, settings, seed
+
+
+# The loop
 
 
 class Sampler(Stateful, Protocol):
@@ -150,9 +251,8 @@ class Sampler(Stateful, Protocol):
     @property
     def manager(self) -> EnvironmentManager: ...
     @property
-    def cache(self) -> Any: ...  # a RolloutCache, at the row that will be acted on next
-    @property
-    def tracker(self) -> Any: ...  # a TrajTracker
+    def episode_rewards(self) -> Array: ...  # [B]: sums so far in the episodes under way
+    def hidden_state(self) -> HiddenState: ...  # that the next action will start from
     def obtain_samples(self, itr: int) -> tuple[Experience, list[TrajInfo]]: ...
     def evaluate_agents(self, itr: int) -> list[TrajInfo]: ...
     def close(self) -> None: ...
@@ -161,9 +261,35 @@ class Sampler(Stateful, Protocol):
 BaseSampler = Sampler  # rlpyt's name
 
 
+class Explorer(Stateful, Protocol):
+    """A sampler in a mode."""
+
+    finished: list[TrajInfo]  # episodes that ended during the last call
+
+    @property
+    def sampler(self) -> Sampler: ...
+    def update(self) -> Experience: ...
+    def play(self) -> list[TrajInfo]: ...
+
+
 class Container(Stateful, Protocol):
-    """All application state of one process."""
+    """All application state of one process, as a Runner drives it."""
 
-    local_step_count: int
+    local_step_count: int  # environment steps so far
 
+    @property
+    def explorer(self) -> Explorer: ...
+    @property
+    def sampler(self) -> Sampler: ...
+    @property
+    def memory(self) -> Memory: ...
+    @property
+    def agent(self) -> Agent: ...
+    @property
+    def frames_per_step(self) -> int: ...
     def run(self, nb_step: int, initial_step: int = 0) -> Self: ...
+    def stop(self) -> None: ...  # `run` returns after the update under way
+    def drain(self) -> tuple[list[TrajInfo], Metrics]: ...  # since the last call
+    def drain_seconds(self) -> dict[str, float]: ...
+    def reasons(self) -> list[str]: ...  # why resuming is not bit for bit; empty: it is
+    def close(self) -> None: ...

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from operant.core import tree
 from operant.core.errors import UsageError
-from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors
+from operant.core.experience import Arrays, Drawn, EnvStep, Experience, Memo, Tensors
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
 from operant.memory import storage
@@ -24,14 +24,6 @@ STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")
 STORED = (*SEEN, *STEPS)
 STATE = ("stored", "written", "count", "random", "single")
 ATTEMPTS = 1000  # to draw a valid step, where about half or more of the rows are
-
-
-class Drawn(NamedTuple):
-    """What a memory was asked for."""
-
-    experience: Experience  # `[length, batch]`
-    weight: Tensor | None  # `[batch]`, of each window's loss; none: all alike
-    place: Array  # `[batch]`, for `prioritize`
 
 
 class ExperienceReplay:

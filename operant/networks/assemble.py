@@ -18,13 +18,13 @@ from operant.core.spaces import Shape, Space, choices, is_mask
 from operant.networks.image import ConvNet, NatureCNN, SmallCNN
 from operant.networks.modular import ModularNetwork
 from operant.networks.normalize import Normalizer
+from operant.networks.precision import Precision, resolve_precision
 from operant.networks.rank import convert_shape
 from operant.networks.split import Towers
 from operant.networks.submodule import Chain, SubModule, identity, key
 from operant.networks.vector import LSTM, MLP, Activation
 
 Reader = Literal["auto", "nature", "small", "flat"]
-Precision = Literal["auto", "fp32", "bf16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,21 +72,6 @@ def build_network(
     return Towers(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
 
 
-def precision_of(config: NetworkConfig, images: bool, device: str = "cpu") -> Precision:
-    """What `auto` stands for: bf16 for images where the processor multiplies in it.
-
-    Where it only pretends to, products take ten times as long as in fp32.
-    """
-    if config.precision != "auto":
-        return config.precision
-    if device.startswith("cuda"):
-        able = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        flags = torch.cpu.get_capabilities()
-        able = bool(flags.get("avx512_bf16") or flags.get("amx_bf16"))
-    return "bf16" if images and able else "fp32"
-
-
 def _fresh_generator() -> torch.Generator:
     generator = torch.Generator()
     generator.seed()
@@ -119,7 +104,7 @@ def _build_one(
     width = body.output_shape(1)[0] + sum(map(prod, late_shapes.values()))
     heads = {1: MLP((width,), config.hidden, config.activation)} if late else {}
     images = any(isinstance(source, ConvNet) for source in sources.values())
-    bf16 = precision_of(config, images) == "bf16"
+    bf16 = resolve_precision(config.precision, images) == "bf16"
     network = ModularNetwork(sources, body, outputs, heads, normalizer, late_shapes, bf16)
     if config.init == "orthogonal":
         _orthogonal(network)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import pickle
-from copy import copy
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -73,15 +72,6 @@ def unpack(data: bytes, forms: list[Form], weights: list[Tensor]) -> Actor:
 def publish(source: list[Tensor], shared: list[Tensor]) -> None:
     """Copy weights to where other processes see them."""
     torch._foreach_copy_(shared, source)
-
-
-def portable(actor: Actor) -> Actor:
-    """The actor itself, or where it lives on another device, one that draws on the CPU."""
-    if actor.generator.device.type == "cpu":
-        return actor
-    twin = copy(actor)
-    twin.generator = torch.Generator().manual_seed(actor.generator.initial_seed())
-    return twin
 
 
 class _Packer(pickle.Pickler):

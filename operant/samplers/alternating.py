@@ -13,7 +13,7 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, Metrics, TrajInfo
-from operant.core.protocols import Actor, EnvironmentManager, PortableAgent, Rows
+from operant.core.protocols import Actor, Agent, EnvironmentManager, Rows
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
 from operant.samplers.autocast import weights_rest
@@ -34,7 +34,7 @@ class AlternatingSampler(Evaluated):
     def __init__(
         self,
         halves: Sequence[EnvironmentManager],
-        agent: PortableAgent,
+        agent: Agent,
         plan: Collecting,
         evaluation: Evaluation | None = None,
     ) -> None:

@@ -19,14 +19,14 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Experience, Metrics, TrajInfo
-from operant.core.protocols import EnvironmentManager, PortableAgent, Rows
+from operant.core.protocols import Agent, EnvironmentManager, Rows
 from operant.core.seeds import derived
 from operant.core.spaces import Spaces, is_mask
 from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache
 from operant.processes.pool import Crew, Lost
 from operant.processes.process import WorkerProcess, anonymous_memory
-from operant.processes.weights import pack, portable, publish
+from operant.processes.weights import pack, publish
 from operant.processes.worker import LOAD, SAVE
 from operant.samplers.collector import ACTIVITIES, Collecting, check_finite, in_order
 from operant.samplers.evaluate import Evaluated, Evaluation
@@ -48,12 +48,12 @@ class ParallelSampler(Evaluated):
     """
 
     buffers = 1
-    agent: PortableAgent
+    agent: Agent
 
     def __init__(
         self,
         shares: Sequence[Share],
-        agent: PortableAgent,
+        agent: Agent,
         plan: Collecting,
         evaluation: Evaluation | None = None,
         timeout: float = 60.0,
@@ -61,7 +61,7 @@ class ParallelSampler(Evaluated):
     ) -> None:
         super().__init__(agent, evaluation)
         self.plan = plan
-        self.actor = portable(agent.actor)
+        self.actor: Any = agent.actor.portable()
         self.seconds = dict.fromkeys((*ACTIVITIES, "waiting"), 0.0)
         self.metrics: Metrics = {}
         self.batches = self.left = 0

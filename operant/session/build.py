@@ -12,11 +12,15 @@ import torch
 from operant.agents import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
-from operant.core.protocols import PortableAgent
 from operant.core.seeds import seed_for
 from operant.core.spaces import Spaces, is_mask
 from operant.envs.managers.choose import cores, make_manager, native
-from operant.networks.assemble import build_network, precision_of
+from operant.memory.replay import ExperienceReplay
+from operant.memory.replay_settings import make_replay
+from operant.memory.rollout import RolloutCache
+from operant.networks.assemble import build_network
+from operant.networks.ensemble import ensemble
+from operant.networks.precision import resolve_precision
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
 from operant.session.compiling import choose_compile
@@ -34,20 +38,39 @@ def build(config: RunConfig) -> LocalWorker:
     seed = seed_for(config.seed, "env")
     agent, sampler = make_sampler(config, partial(build_agent, config), seed, played)
     if config.compile == "on":
-        agent.compile()  # type: ignore[attr-defined]  # `choose_compile` has seen that it can
+        agent.compile()
     return LocalWorker(Explorer(sampler), agent.memory, agent)
 
 
-def build_agent(config: RunConfig, spaces: Spaces) -> PortableAgent:
+class PartsOfRun:
+    """Makes the parts of a run's agent, from the settings of the run."""
+
+    def __init__(self, config: RunConfig, spaces: Spaces) -> None:
+        self.config, self.spaces = config, spaces
+        self.generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
+
+    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
+        """A network, or an ensemble of some, for what the environment shows."""
+        seen = self.spaces.observation
+        made = [
+            build_network(self.config.network, seen, outputs, self.generator, late)
+            for _ in range(members)
+        ]
+        return (made[0] if members == 1 else ensemble(made)).to(self.config.device)
+
+    def rollout(self, length: int) -> RolloutCache:
+        """A memory of one chunk."""
+        return RolloutCache(length)
+
+    def replay(self, settings: Any, seed: int) -> ExperienceReplay:
+        """A memory of the last steps."""
+        return make_replay(settings, self.spaces, seed)
+
+
+def build_agent(config: RunConfig, spaces: Spaces) -> Any:
     """The agent of a run, with networks for these spaces."""
-    generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
-
-    def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(config.network, inputs, outputs, generator, late).to(config.device)
-
     cls, _ = AGENTS[config.algorithm]
-    agent: PortableAgent = cls.create(make, spaces, config.agent, seed_for(config.seed, "agent"))
-    return agent
+    return cls.create(PartsOfRun(config, spaces), config.agent, seed_for(config.seed, "agent"))
 
 
 def evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
@@ -76,7 +99,9 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:
     free = max(1, cores() - (worker_count(chosen) if chosen.sampler == "async" else 0))
     threads = config.threads or (free if images or products(config) >= WORTH_THREADS else 1)
     every = config.eval.every or max(1, config.steps // 10)
-    network = replace(config.network, precision=precision_of(config.network, images, device))
+    network = replace(
+        config.network, precision=resolve_precision(config.network.precision, images, device)
+    )
     compiled, therefore = choose_compile(config, images, device)
     changes |= {"device": device, "threads": threads, "network": network, "compile": compiled}
     changes |= {"eval": replace(config.eval, every=every)}

@@ -14,7 +14,7 @@ import torch
 
 from operant.core import tree
 from operant.core.errors import UsageError
-from operant.core.protocols import EnvironmentManager, PortableAgent, Sampler
+from operant.core.protocols import Agent, EnvironmentManager, Sampler
 from operant.core.spaces import Spaces
 from operant.envs.managers.choose import cores, make_manager, make_part, make_subproc, native
 from operant.envs.providers.gymnasium import EnvConfig, make_env
@@ -28,7 +28,7 @@ from operant.samplers.parallel import ParallelSampler, Share
 from operant.samplers.serial import SerialSampler
 from operant.session.run_settings import RunConfig
 
-MakeAgent = Callable[[Spaces], PortableAgent]
+MakeAgent = Callable[[Spaces], Agent]
 LOOK = 0.25  # seconds that an environment is watched for
 DEAR = 100e-6  # seconds a step must take before waiting for it is worth a process
 SHORTER = 0.4e-3  # seconds by which a step of all environments must shrink to be worth workers
@@ -38,7 +38,7 @@ CROWD = 64  # processes that may wait side by side
 
 def make_sampler(
     config: RunConfig, make_agent: MakeAgent, seed: int, evaluation: Evaluation
-) -> tuple[PortableAgent, Sampler]:
+) -> tuple[Agent, Sampler]:
     """The agent of a run and what collects its experience."""
     length = config.agent.length
     plan = Collecting(

@@ -15,12 +15,14 @@ from operant.agents import AGENTS
 from operant.agents.optimize import total
 from operant.core.experience import Experience
 from operant.core.spaces import Spaces
-from operant.networks.assemble import NetworkConfig, Precision, build_network, precision_of
+from operant.networks.assemble import NetworkConfig, build_network
 from operant.networks.image import NatureCNN
+from operant.networks.precision import Precision, bf16_failure
 from operant.samplers.autocast import weights_rest
 
 SPACES = Spaces({"observation": Box(0, 255, (4, 44, 44), np.uint8)}, {"action": Discrete(4)})
 T, B = 3, 4
+needs_bf16 = pytest.mark.skipif(bool(bf16_failure()), reason="bfloat16 products fail here")
 
 
 def agent_of(name: str, precision: Precision) -> Any:
@@ -86,6 +88,7 @@ def test_an_update_moves_the_weights_as_torchs_own_optimizer_would(name: str) ->
         torch.testing.assert_close(one, other, rtol=1e-3, atol=2e-5)
 
 
+@needs_bf16
 @pytest.mark.parametrize("name", ["a2c", "ppo", "dqn"])
 def test_losses_and_gradients_in_bf16_are_near_those_in_fp32(name: str) -> None:
     loss, gradient = loss_and_gradient(name, "fp32")
@@ -95,6 +98,7 @@ def test_losses_and_gradients_in_bf16_are_near_those_in_fp32(name: str) -> None:
     assert float((slope - gradient).norm() / gradient.norm()) < 0.05
 
 
+@needs_bf16
 def test_weights_outputs_and_gradients_stay_in_fp32() -> None:
     agent = agent_of("ppo", "bf16")
     assert agent.network.bf16
@@ -121,11 +125,13 @@ def acted(agent: Any) -> torch.Tensor:
     return log_prob
 
 
+@needs_bf16
 def test_acting_makes_bf16_of_the_weights_once_while_they_rest() -> None:
     agent = agent_of("ppo", "bf16")
     assert [casts(agent, 3, resting) for resting in (True, False)] == [1, 3]
 
 
+@needs_bf16
 def test_weights_that_changed_while_none_rested_are_seen() -> None:
     agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
     with weights_rest():
@@ -139,6 +145,7 @@ def test_weights_that_changed_while_none_rested_are_seen() -> None:
     assert not after.equal(before)
 
 
+@needs_bf16
 def test_gradients_reach_the_weights_after_a_rest() -> None:
     agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
     with weights_rest():
@@ -156,15 +163,3 @@ def test_bytes_become_bf16_at_once_and_are_what_they_would_be_by_way_of_fp32() -
         low = part.floats(every)
     assert low.dtype is torch.bfloat16
     assert low.equal(part.floats(every).bfloat16())
-
-
-@pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])
-def test_auto_is_bf16_only_for_images_on_processors_that_have_it(
-    flag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    auto = NetworkConfig()
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {flag: True})
-    assert [precision_of(auto, images) for images in (True, False)] == ["bf16", "fp32"]
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {flag: False})
-    assert precision_of(auto, images=True) == "fp32"
-    assert precision_of(NetworkConfig(precision="bf16"), images=False) == "bf16"
