@@ -2,26 +2,28 @@
 
 from typing import Any
 
-from operant.agents.actor_critic import ActorCritic, ActorCriticConfig
+from operant.agents.a2c import A2C, A2CConfig, ActorCritic
 from operant.agents.dqn import DQN, DQNConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
 from operant.core.config import AgentConfig
 
-AGENTS: dict[str, tuple[Any, type[AgentConfig]]] = {
-    "a2c": (ActorCritic, ActorCriticConfig),
+AGENTS: dict[str, tuple[Any, Any]] = {
+    "a2c": (ActorCritic, A2CConfig),
     "dqn": (DQN, DQNConfig),
     "ppo": (PPO, PPOConfig),
     "sac": (SAC, SACConfig),
 }
 
 __all__ = [
+    "A2C",
     "AGENTS",
     "DQN",
     "PPO",
     "SAC",
+    "A2CConfig",
     "ActorCritic",
-    "ActorCriticConfig",
+    "AgentConfig",
     "DQNConfig",
     "PPOConfig",
     "SACConfig",

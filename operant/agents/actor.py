@@ -4,66 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from operant.agents.sequence import substate
 from operant.core import tree
-from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
-from operant.core.protocols import Network, Rows
-from operant.networks.numpy_forward import ROWS, FewRows, few_rows
-from operant.ops.distribution import masks_of
+from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
+from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
+from operant.ops.distribution import ActionDistribution, masks_of
 
 
-class Choice(Protocol):
-    """How actions follow from what the network gives; rows are independent of each other."""
+class ActionSelector:
+    """How actions follow from what the network gives; rows are independent of each other.
 
-    def explore(
-        self, out: Tensors, masks: Tensors, generator: Generator, acted: int
-    ) -> Tensors: ...
-    def exploit(self, out: Tensors, masks: Tensors) -> Tensors: ...
-    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors: ...
+    One that carries something from step to step, such as correlated noise, keeps it in `carried`.
+    """
 
+    in_numpy = False  # whether there is `explore_numpy`
 
-@runtime_checkable
-class FewChoice(Protocol):
-    """A choice that can also be made in NumPy, where no action is masked."""
+    def __init__(self) -> None:
+        self.carried: Arrays = {}  # arrays of fixed shapes, written in place
 
-    @property
-    def drawable(self) -> bool: ...
-    def explore_few(
+    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
+        """Actions while training, after so many environment steps."""
+        raise NotImplementedError
+
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
+        """The best actions."""
+        raise NotImplementedError
+
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
+        """What learning will need to know of the moment; nothing unless said otherwise."""
+        return {}
+
+    def explore_numpy(
         self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
-    ) -> tuple[Arrays, Arrays]: ...
+    ) -> tuple[Arrays, Arrays]:
+        """`explore` and `memo` in NumPy, where no action is masked."""
+        raise NotImplementedError
+
+
+class PolicySelector(ActionSelector):
+    """Samples from a stochastic policy, or takes its mode."""
+
+    def __init__(self, distribution: ActionDistribution) -> None:
+        super().__init__()
+        self.distribution, self.in_numpy = distribution, distribution.in_numpy
+
+    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
+        return self.distribution.sample(out, masks, generator)
+
+    def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
+        return self.distribution.mode(out, masks)
+
+    def memo(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensors:
+        """Log-probability of the action, and the value if the network gave it."""
+        memo = {"log_prob": self.distribution.log_prob(out, action, masks)}
+        return memo | ({"value": out["value"].squeeze(-1)} if "value" in out else {})
+
+    def explore_numpy(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
+    ) -> tuple[Arrays, Arrays]:
+        action, log_prob = self.distribution.sample_numpy(out, generator, rows)
+        assert log_prob is not None
+        value = {"value": out["value"][:, 0]} if "value" in out else {}
+        return action, {"log_prob": log_prob, **value}
 
 
 class Actor:
-    """A network, the choice of an action, and the random numbers that exploring takes.
+    """A network, the selection of an action, and the random numbers that exploring takes.
 
     Given only some `rows` of a batch it draws for the whole batch and keeps its own, so that an
-    environment's actions do not depend on how the batch is laid over processes. `follow` gives
-    what else must be carried on after acting; `prefix` names the network's own hidden state.
+    environment's actions do not depend on how the batch is laid over processes. `names` are those
+    of the actions, `outputs` what the selection needs of the network. `prefix` names the network's
+    own hidden state; `also_carry` gives what else must be carried on after acting.
     """
 
     def __init__(
         self,
         network: Network,
-        choice: Choice,
+        selector: ActionSelector,
         names: tuple[str, ...],
+        outputs: tuple[str, ...],
         seed: int,
         prefix: str = "",
-        follow: Callable[[Tensors, HiddenState, Tensors], Tensors] | None = None,
+        also_carry: Callable[[Tensors, HiddenState, Tensors], Tensors] | None = None,
     ) -> None:
-        self.network, self.choice, self.names = network, choice, names
-        self.prefix, self.follow = prefix, follow
+        self.network, self.selector, self.names = network, selector, names
+        self.prefix, self.also_carry = prefix, also_carry
         self.device = next(network.parameters()).device
         # All of what costs nothing more; and a value that remembers must see what is acted on, or
         # its memory falls behind.
-        self.wanted = None if (network.joint or network.recurrent) and follow is None else names
+        free = (network.joint or network.recurrent) and also_carry is None
+        self.outputs = None if free else outputs
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self._few = self._find_few()
+        self.numpy_forward = self._numpy_forward()
         self.acted = 0  # steps of the whole batch, while exploring
         self.rows: Rows | None = None
 
@@ -71,8 +108,11 @@ class Actor:
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True
     ) -> Decision:
         """Actions `[B, ...]` by name, and what acting leaves behind."""
-        if explore and self._few is not None and not masks_of(observation, self.names):
-            return self._act_few(*self._few, observation)
+        if explore and self.numpy_forward is not None and not masks_of(observation, self.names):
+            if self.numpy_forward.current():
+                return self._act_in_numpy(self.numpy_forward, observation)
+            self.numpy_forward = self._numpy_forward()
+            return self.act(observation, hidden_state, explore)
         return self._act(observation, hidden_state, explore)
 
     @torch.no_grad()
@@ -83,27 +123,25 @@ class Actor:
         state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
         out, carried = self._forward(observation, state)
         masks = masks_of(observation, self.names)
-        action = self._explore(out, masks) if explore else self.choice.exploit(out, masks)
-        memo = self.choice.memo(out, action, masks)
+        action = self._explore(out, masks) if explore else self.selector.exploit(out, masks)
+        memo = self.selector.memo(out, action, masks)
         if self.prefix:
             carried = HiddenState({f"{self.prefix}.{k}": x for k, x in carried.items()})
-        if self.follow is not None:
-            carried.update(self.follow(observation, state, action))
+        if self.also_carry is not None:
+            carried.update(self.also_carry(observation, state, action))
         return tree.map(Tensor.cpu, action), Memo(memo, carried)
 
-    def _find_few(self) -> tuple[FewRows, FewChoice] | None:
-        """The network in NumPy and the choice that goes with it, if both allow that."""
-        choice = self.choice
-        if self.follow is not None or not isinstance(choice, FewChoice) or not choice.drawable:
+    def _numpy_forward(self) -> NumpyForward | None:
+        """The network in NumPy, if it and the selection allow that."""
+        if self.also_carry is not None or not self.selector.in_numpy:
             return None
-        network = few_rows(self.network, self.wanted)
-        return None if network is None else (network, choice)
+        return self.network.numpy_forward(self.outputs)
 
-    def _act_few(self, network: FewRows, choice: FewChoice, observation: Tensors) -> Decision:
-        out = network(observation)
+    def _act_in_numpy(self, forward: NumpyForward, observation: Tensors) -> Decision:
+        out = forward(observation)
         count = len(next(iter(out.values())))
         rows = self.rows or (0, count, count)
-        action, memo = choice.explore_few(out, self.generator, rows, self.acted)
+        action, memo = self.selector.explore_numpy(out, self.generator, rows, self.acted)
         self.acted += rows[2]
         tensors = {name: torch.from_numpy(x) for name, x in action.items()}
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())
@@ -112,30 +150,28 @@ class Actor:
         state = substate(state, self.prefix)
         count = len(next(iter(observation.values())))
         alone = (count if self.rows is None else self.rows.total) == 1
-        if alone or count % ROWS == 0:
-            return self.network(observation, state, None, self.wanted)
-        repeated = torch.arange(-(-count // ROWS) * ROWS, device=self.device) % count
+        if alone or count % ROW_BLOCK == 0:
+            return self.network(observation, state, None, self.outputs)
+        repeated = torch.arange(-(-count // ROW_BLOCK) * ROW_BLOCK, device=self.device) % count
         seen, state = tree.index(observation, repeated), tree.index(state, repeated)
-        out, carried = self.network(seen, state, None, self.wanted)
+        out, carried = self.network(seen, state, None, self.outputs)
         return tree.index((out, carried), slice(0, count))
 
     def _explore(self, out: Tensors, masks: Tensors) -> Tensors:
-        if self.rows is None:
-            action = self.choice.explore(out, masks, self.generator, self.acted)
-            self.acted += len(next(iter(action.values())))
-            return action
-        start, stop, total = self.rows
-        out, masks = tree.map(lambda x: _among(x, self.rows), (out, masks))
-        action = self.choice.explore(out, masks, self.generator, self.acted)
-        self.acted += total
-        return tree.index(action, slice(start, stop))
+        rows = self.rows
+        if rows is not None:  # in their place among the others, which are zero and for nobody
+            out, masks = tree.map(lambda x: _among(x, rows), (out, masks))
+        action = self.selector.explore(out, masks, self.generator, self.acted)
+        self.acted += len(next(iter(action.values())))
+        return action if rows is None else tree.index(action, slice(rows.start, rows.stop))
 
     def carried(self) -> Arrays:
-        """What acting carries on besides weights: counts and the state of random generators."""
-        return {
+        """What acting carries on besides weights: counts, random generators, the selector's own."""
+        own = {
             "generator": self.generator.get_state().cpu().numpy(),
             "acted": np.array([self.acted], np.int64),
         }
+        return own | {f"selector.{name}": x for name, x in self.selector.carried.items()}
 
     def carry_on(self, carried: Arrays) -> None:
         """Go on from what `carried` gave, or from as much of it as is there."""
@@ -143,6 +179,9 @@ class Actor:
             self.generator.set_state(torch.from_numpy(carried["generator"].copy()))
         if "acted" in carried:
             self.acted = int(carried["acted"][0])
+        for name, x in self.selector.carried.items():
+            if f"selector.{name}" in carried:
+                x[...] = carried[f"selector.{name}"]
 
     state_dict, load_state_dict = carried, carry_on
 
@@ -156,19 +195,19 @@ class Actor:
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: a generator cannot be sent, its state can."""
-        return {**self.__dict__, "generator": self.generator.get_state(), "_few": None}
+        return {**self.__dict__, "generator": self.generator.get_state(), "numpy_forward": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.device = next(self.network.parameters()).device
         self.generator = torch.Generator(self.device)
         self.generator.set_state(state["generator"])
-        self._few = self._find_few()
+        self.selector = copy(self.selector)  # whose arrays are written in place
+        self.selector.carried = tree.map(np.copy, self.selector.carried)
+        self.numpy_forward = self._numpy_forward()
 
 
-def _among(x: Tensor, rows: Rows | None) -> Tensor:
-    """`x` in its place among the rows of the whole batch; the others are zero, for nobody."""
-    assert rows is not None
+def _among(x: Tensor, rows: Rows) -> Tensor:
     whole = x.new_zeros((rows.total, *x.shape[1:]))
     whole[rows.start : rows.stop] = x
     return whole

@@ -81,6 +81,17 @@ class LocalWorker:
         self.seconds.clear()
         return spent
 
+    def reasons(self) -> list[str]:
+        """Why going on from a checkpoint would not be bit for bit; empty if it would be."""
+        if self.env.exact:
+            return []
+        return ["the environments cannot be saved; their episodes start anew"]
+
+    @property
+    def frames_per_step(self) -> int:
+        """Simulator frames behind one environment step."""
+        return self.env.frames_per_step
+
     @property
     def sampler(self) -> Sampler:
         """The sampler behind the explorer."""
@@ -108,14 +119,13 @@ class LocalWorker:
     @property
     def reward_buffer(self) -> list[float]:
         """Rewards so far in the episodes under way, one an environment."""
-        rewards: list[float] = self.sampler.tracker.rewards.tolist()
+        rewards: list[float] = self.sampler.episode_rewards.tolist()
         return rewards
 
     @property
     def hidden_state(self) -> HiddenState:
         """The recurrent state that the next action will start from."""
-        state: HiddenState = self.sampler.cache.hidden_state()
-        return state
+        return self.sampler.hidden_state()
 
     def close(self) -> None:
         """Close the environments, and the processes that hold them."""

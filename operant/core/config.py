@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from operant.core.errors import UsageError
+from operant.core.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ NotNegative = Annotated[float, Range(0)]
 Fraction = Annotated[float, Range(0, 1)]
 Count = Annotated[int, Range(1)]
 CountOrZero = Annotated[int, Range(0)]
+Rate = Annotated[Schedule, Range(0)]
+Share = Annotated[Schedule, Range(0, 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,9 @@ class AgentConfig(Config):
 
 
 def check(path: str, value: Any, hint: Any) -> None:
-    """Refuse a number outside the range its annotation names."""
-    for allowed in getattr(hint, "__metadata__", ()):
-        if isinstance(allowed, Range) and value is not None and value not in allowed:
-            raise UsageError(f"{path} = {value!r}: expected {allowed}")
+    """Refuse a number, or a schedule with one, outside the range its annotation names."""
+    numbers = (value.start, value.end) if isinstance(value, Schedule) else (value,)
+    for allowed in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+        for number in numbers:
+            if isinstance(allowed, Range) and number is not None and number not in allowed:
+                raise UsageError(f"{path} = {number!r}: expected {allowed}")

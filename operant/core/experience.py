@@ -14,6 +14,7 @@ showed was the final observation of the episode before. Such a row never enters 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +38,16 @@ class HiddenState(dict[str, Tensor]):
     def reset(self, mask: Tensor) -> HiddenState:
         """Fresh state in the rows where `mask` `[B]` is true."""
         return HiddenState({name: x.masked_fill(beside(mask, x), 0.0) for name, x in self.items()})
+
+
+def substate(state: Mapping[str, Tensor], name: str) -> HiddenState:
+    """The hidden state of the network called `name`; of the only one, if it has no name."""
+    if not name:
+        return HiddenState(state)
+    prefix = name + "."
+    return HiddenState(
+        {k.removeprefix(prefix): x for k, x in state.items() if k.startswith(prefix)}
+    )
 
 
 class _Fields(NamedTuple):

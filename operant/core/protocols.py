@@ -13,7 +13,7 @@ What only some managers can do is a protocol of its own, and is asked for by `is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from torch import Tensor, nn
@@ -127,10 +127,10 @@ class Memory(Stateful, Protocol):
     """Where experience is kept: an experience cache."""
 
     def store(self, chunk: Experience) -> None: ...
-    def write(
-        self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep
-    ) -> None: ...  # one step, in a loop of your own
     def ready(self) -> bool: ...
+
+    # One step, in a loop of your own:
+    def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None: ...
 
 
 class RolloutMemory(Memory, Protocol):
@@ -197,20 +197,11 @@ class Agent(Acting, Stateful, Protocol):
     @property
     def updates(self) -> int: ...  # gradient steps so far
     def initial_state(self, batch_size: int) -> HiddenState: ...
-    def observe(
-        self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep
-    ) -> None: ...  # in a loop of your own
     def update(self) -> Metrics: ...
     def compile(self) -> None: ...  # learn by torch.compile from now on
 
-
-class AgentSettings(Protocol):
-    """What is asked of an agent's configuration, whatever its other fields are."""
-
-    @property
-    def length(self) -> int: ...  # environment steps of every environment between updates
-    def gradient_steps(self, steps: int, num_envs: int) -> int: ...  # in a run of so many steps
-    def gradient_rows(self, num_envs: int) -> int: ...  # rows behind one gradient step
+    # One step, in a loop of your own:
+    def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None: ...
 
 
 class Parts(Protocol):
@@ -230,13 +221,6 @@ class Parts(Protocol):
     ) -> Network: ...
     def rollout(self, length: int) -> RolloutMemory: ...
     def replay(self, settings: Config, seed: int) -> ReplayMemory: ...
-
-
-class AgentFactory(Protocol):
-    """A class of agents, as the registry of agents holds it."""
-
-    @property
-    def create(self) -> Callable[[Parts, Any, int], Any]: ...  # parts, settings, seed
 
 
 # The loop

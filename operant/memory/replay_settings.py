@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, Positive, check
+from operant.core.config import Config, Count, CountOrZero, Fraction, Positive, Share
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Spaces
 from operant.core.tree import Array
@@ -22,24 +22,31 @@ from operant.memory.sumtree import tree_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayConfig(AgentConfig):
-    """What is remembered, and how it is drawn."""
+class ReplayConfig(Config):
+    """What the replay buffer holds, how it is sampled, and how often it is learned from."""
 
-    replay_size: Count = 100_000  # steps that the memory holds
-    learning_starts: CountOrZero = 1_000  # steps collected before the first update
-    batch_size: Count = 32  # windows behind one gradient
+    replay_size: Count = 100_000  # size of the replay buffer, in environment steps
+    learning_starts: CountOrZero = 1_000  # environment steps collected before the first update
+    batch_size: Count = 32  # samples in a batch
     updates_per_step: Positive = 0.25  # gradient steps for each environment step
-    prioritized: bool = False  # draw what surprised more often (arXiv:1511.05952)
-    priority_alpha: Fraction = 0.6  # how much priorities matter; 0: not at all
-    priority_beta: Schedule = Schedule(0.4, 1.0, 1_000_000)  # how much weights make up for them
-    replay_frames: Literal["auto", "off"] = "auto"  # auto: of stacked images keep each frame once
-    replay_dir: str = ""  # a directory on disk for replays larger than memory; empty: in memory
-    replay_compress: bool = True  # compress the images of checkpoints
+    prioritized: bool = False  # prioritized experience replay (arXiv:1511.05952)
+    priority_alpha: Fraction = 0.6  # exponent of priorities; 0: uniform sampling
+    priority_beta: Share = Schedule(0.4, 1.0, 1_000_000)  # exponent of importance-sampling weights
+    replay_frames: Literal["auto", "off"] = "auto"  # auto: store each frame of stacked images once
+    replay_dir: str = ""  # directory for a replay buffer larger than memory; empty: in memory
+    replay_compress: bool = True  # compress the images in checkpoints
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for share in (self.priority_beta.start, self.priority_beta.end):
-            check("priority_beta", share, Fraction)
+    def updates_due(self, stored: int, done: int) -> int:
+        """Gradient steps due after so many steps stored, less those done."""
+        return max(0, int((stored - self.learning_starts) * self.updates_per_step) - done)
+
+    def gradient_steps(self, steps: int, num_envs: int) -> int:
+        """Gradient steps in a run of so many environment steps."""
+        return int((steps - self.learning_starts) * self.updates_per_step)
+
+    def gradient_rows(self, num_envs: int) -> int:
+        """Rows behind one gradient step."""
+        return self.batch_size
 
 
 def make_replay(config: ReplayConfig, spaces: Spaces, seed: int) -> ExperienceReplay:

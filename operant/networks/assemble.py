@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import prod
 from typing import Literal
 
 import numpy as np
 import torch
 from gymnasium import spaces as gs
-from torch import nn
 
 from operant.core.config import Config, Count, CountOrZero
 from operant.core.errors import UsageError
 from operant.core.spaces import Shape, Space, choices, is_mask
-from operant.networks.image import ConvNet, NatureCNN, SmallCNN
+from operant.networks.image import NatureCNN, SmallCNN
+from operant.networks.initialize import is_value, orthogonal
 from operant.networks.modular import ModularNetwork
 from operant.networks.normalize import Normalizer
 from operant.networks.precision import Precision, resolve_precision
 from operant.networks.rank import convert_shape
-from operant.networks.split import Towers
-from operant.networks.submodule import Chain, SubModule, identity, key
-from operant.networks.vector import LSTM, MLP, Activation
+from operant.networks.recurrent import LSTM
+from operant.networks.split import SplitNetwork
+from operant.networks.submodule import Chain, SubModule, identity
+from operant.networks.vector import MLP, Activation
 
 Reader = Literal["auto", "nature", "small", "flat"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig(Config):
-    """How to read observations and what to make of them."""
+    """Network architecture."""
 
-    hidden: tuple[Count, ...] = (64, 64)  # sizes of the layers that read vectors
-    activation: Activation = "tanh"  # after each of these layers
-    image: Reader = "auto"  # reads images; auto: nature from 36 pixels; flat: as if vectors
-    image_size: CountOrZero = 0  # features of an image; 0: 512 for nature, 128 for small
-    lstm: CountOrZero = 0  # size of a memory behind all of this; 0: none
-    separate: bool = False  # give policy and value networks of their own
-    init: Literal["orthogonal", "default"] = "orthogonal"  # first weights; default: PyTorch's own
-    normalize: bool = False  # see real-valued observations in standard deviations from their mean
-    precision: Precision = "auto"  # of products; auto: bf16 for images where the processor has it
+    hidden: tuple[Count, ...] = (64, 64)  # sizes of the hidden layers for vector observations
+    activation: Activation = "tanh"  # activation function after each hidden layer
+    image: Reader = "auto"  # CNN for images; auto: nature from 36 pixels; flat: flatten the image
+    image_size: CountOrZero = 0  # features the CNN extracts; 0: 512 for nature, 128 for small
+    lstm: CountOrZero = 0  # hidden size of an LSTM after the feature extractor; 0: none
+    separate: bool = False  # separate networks for policy and value, nothing shared
+    init: Literal["orthogonal", "default"] = "orthogonal"  # weight initialisation; default: torch's
+    normalize: bool = False  # normalise real-valued observations by running mean and variance
+    precision: Precision = "auto"  # of matrix products; auto: bf16 for images where it is fast
 
 
 def build_network(
@@ -48,7 +49,7 @@ def build_network(
     outputs: Mapping[str, Shape],
     generator: torch.Generator | None = None,
     late: Mapping[str, Space] | None = None,
-) -> ModularNetwork | Towers:
+) -> ModularNetwork | SplitNetwork:
     """A network from these observations to `outputs`; the same generator, the same weights.
 
     `late` inputs join after the memory, if there is one; the `hidden` layers then follow them.
@@ -62,14 +63,14 @@ def build_network(
     with torch.random.fork_rng(devices=[]):
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         torch.default_generator.manual_seed(seed)
-        owners = {name: _tower(name) if config.separate else "policy" for name in outputs}
+        owners = {name: _owner(name) if config.separate else "policy" for name in outputs}
         networks = {
-            tower: _build_one(
-                config, seen, {n: s for n, s in outputs.items() if owners[n] == tower}, late or {}
+            owner: _build_one(
+                config, seen, {n: s for n, s in outputs.items() if owners[n] == owner}, late or {}
             )
-            for tower in dict.fromkeys(owners.values())
+            for owner in dict.fromkeys(owners.values())
         }
-    return Towers(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
+    return SplitNetwork(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
 
 
 def _fresh_generator() -> torch.Generator:
@@ -78,13 +79,8 @@ def _fresh_generator() -> torch.Generator:
     return generator
 
 
-def _tower(output: str) -> str:
+def _owner(output: str) -> str:
     return output if is_value(output) else "policy"
-
-
-def is_value(output: str) -> bool:
-    """Whether an output estimates a return rather than steering actions."""
-    return output.startswith("value")
 
 
 def _build_one(
@@ -103,11 +99,11 @@ def _build_one(
     late_shapes = {name: _shape(space) for name, space in late.items()}
     width = body.output_shape(1)[0] + sum(map(prod, late_shapes.values()))
     heads = {1: MLP((width,), config.hidden, config.activation)} if late else {}
-    images = any(isinstance(source, ConvNet) for source in sources.values())
+    images = any(isinstance(source, NatureCNN | SmallCNN) for source in sources.values())
     bf16 = resolve_precision(config.precision, images) == "bf16"
     network = ModularNetwork(sources, body, outputs, heads, normalizer, late_shapes, bf16)
     if config.init == "orthogonal":
-        _orthogonal(network)
+        orthogonal(network)
     return network
 
 
@@ -163,26 +159,3 @@ def _normalizer(spaces: Mapping[str, Space]) -> Normalizer | None:
         if isinstance(space, gs.Box) and np.issubdtype(space.dtype, np.floating)
     }
     return Normalizer(real) if real else None
-
-
-def _orthogonal(network: ModularNetwork) -> None:
-    """Orthogonal weights: gain sqrt 2 inside, 1 for values, 0.01 for a nearly even policy."""
-    for part in (network.sources, network.body, network.heads):
-        for module in part.modules():
-            if isinstance(module, nn.LSTM):
-                _fill(module, 1.0)
-                # Remember at first: a forget gate that starts half closed lets everything fade.
-                bias: nn.Parameter = module.bias_ih_l0  # type: ignore[assignment]  # by its name
-                nn.init.ones_(bias[module.hidden_size : 2 * module.hidden_size])
-            elif isinstance(module, nn.Linear | nn.Conv2d):
-                _fill(module, sqrt(2))
-    for name in network.output_shapes:
-        _fill(network.outputs[key(name)], 1.0 if is_value(name) else 0.01)
-
-
-def _fill(layer: nn.Module, gain: float) -> None:
-    for name, parameter in layer.named_parameters():
-        if name.startswith("bias"):
-            nn.init.zeros_(parameter)
-        else:
-            nn.init.orthogonal_(parameter, gain)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState, Tensors
+from operant.core.protocols import NumpyForward
 from operant.core.spaces import Shape
 from operant.networks.outputs import check_known
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """A module that keeps statistics of what it has seen."""
+
+    def observe(self, observation: Tensors, valid: Tensor | None) -> object: ...
 
 
 class CustomNetwork(nn.Module):
@@ -55,9 +64,12 @@ class CustomNetwork(nn.Module):
 
     def observe(self, observation: Tensors, valid: Tensor | None = None) -> None:
         """Tell the module, if it has an `observe` of its own, which rows to take in."""
-        observe = getattr(self.module, "observe", None)
-        if observe is not None:
-            observe(observation, valid)
+        if isinstance(self.module, Observing):
+            self.module.observe(observation, valid)
+
+    def numpy_forward(self, outputs: tuple[str, ...] | None) -> NumpyForward | None:
+        """None: what the module computes is not known here."""
+        return None
 
     def _moment(
         self, observation: Tensors, state: HiddenState, outputs: tuple[str, ...] | None

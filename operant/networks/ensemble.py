@@ -6,13 +6,14 @@ Every output has one more axis in front of its last: the members, `[..., members
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState, Tensors
-from operant.core.protocols import Network
+from operant.core.protocols import Network, NumpyForward
 from operant.core.spaces import Shape
 from operant.networks.modular import ModularNetwork
 from operant.networks.outputs import check_known
@@ -25,13 +26,21 @@ def ensemble(networks: Sequence[Network]) -> Ensemble | Stacked:
 
     Such ones give their weights away: what is learned is the whole's, not theirs.
     """
-    plain = [n for n in networks if isinstance(n, ModularNetwork) and is_plain(n)]
+    plain = [n for n in networks if isinstance(n, ModularNetwork) and n.fully_connected()]
     if plain and len(plain) == len(networks) and len({_sizes(n) for n in plain}) == 1:
         return Stacked(plain)
     return Ensemble(networks)
 
 
-class Ensemble(nn.Module):
+class _ActsInTorch:
+    """An ensemble judges actions; it has no faster form for choosing them."""
+
+    def numpy_forward(self, outputs: tuple[str, ...] | None) -> NumpyForward | None:
+        """None."""
+        return None
+
+
+class Ensemble(_ActsInTorch, nn.Module):
     """Networks of any kind, one after another. State is named by the member's number first."""
 
     joint = True
@@ -42,9 +51,11 @@ class Ensemble(nn.Module):
         if len(modules) < len(networks) or not modules:
             raise UsageError(f"an ensemble of {networks}: expected at least one, all nn.Modules")
         self.networks = nn.ModuleList(modules)
-        self.members = tuple(networks)
-        self.count = len(self.members)
-        self.recurrent = any(network.recurrent for network in self.members)
+        self.recurrent = any(network.recurrent for network in networks)
+
+    def members(self) -> list[Network]:
+        """The networks."""
+        return [cast(Network, network) for network in self.networks]
 
     def forward(
         self,
@@ -56,7 +67,7 @@ class Ensemble(nn.Module):
         """The wanted outputs of every member and the state carried out."""
         results: list[Tensors] = []
         carried = HiddenState()
-        for i, network in enumerate(self.members):
+        for i, network in enumerate(self.members()):
             own = HiddenState(within(hidden_state, str(i)))
             found, new = network(observation, own, first, outputs)
             results.append(found)
@@ -66,17 +77,17 @@ class Ensemble(nn.Module):
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""
         fresh = HiddenState()
-        for i, network in enumerate(self.members):
+        for i, network in enumerate(self.members()):
             fresh.update(under(str(i), network.initial_state(batch_size)))
         return fresh
 
     def observe(self, observation: Tensors, valid: Tensor | None = None) -> None:
         """Let each member's normaliser take in the rows where `valid` is true."""
-        for network in self.members:
+        for network in self.members():
             network.observe(observation, valid)
 
 
-class Stacked(nn.Module):
+class Stacked(_ActsInTorch, nn.Module):
     """Fully connected networks of equal sizes: each layer of all of them is one product.
 
     The arithmetic is the same, in half as many calls for two.
@@ -87,22 +98,22 @@ class Stacked(nn.Module):
     def __init__(self, networks: Sequence[ModularNetwork]) -> None:
         super().__init__()
         first = networks[0]
-        self.count, self.output_shapes = len(networks), first.output_shapes
-        sources = {name: first.parts[path] for name, path in first.source_paths.items()}
+        self.members, self.output_shapes = len(networks), first.output_shapes
+        sources = dict(first.named_sources())
         joined = (sum(source.output_shape(1)[0] for source in sources.values()),)
         late: dict[str, Shape] = {name: (size,) for name, size in first.late.items()}
         self.reader = ModularNetwork(sources, identity(joined), {}, None, first.normalizer, late)
-        stems = [stem_of(network) for network in networks]
+        stems = [_stem(network) for network in networks]
         self.activation = stems[0].activation
         self.layers = nn.ModuleList(
             [StackedLinear(layers) for layers in zip(*(s.layers for s in stems), strict=True)]
         )
-        named = {
-            n: StackedLinear(net.outputs[key(n)] for net in networks) for n in first.output_shapes
-        }
-        self.outputs = module_dict(named)
-        # The same again in plain tuples and dicts: torch takes a microsecond to find a module.
-        self._layers, self._outputs = tuple(self.layers), named
+        self.outputs = module_dict(
+            {
+                name: StackedLinear(network.output_layer(name) for network in networks)
+                for name in first.output_shapes
+            }
+        )
 
     def forward(
         self,
@@ -113,16 +124,16 @@ class Stacked(nn.Module):
     ) -> tuple[Tensors, HiddenState]:
         """The wanted outputs of every member; there is no state."""
         if outputs is not None:
-            check_known(outputs, self._outputs)
+            check_known(outputs, self.output_shapes)
         x, times = self.reader.read(observation, hidden_state, first, HiddenState())
         if self.reader.late:
             x = self.reader.join(x, observation)
-        x, activate = x.expand(self.count, *x.shape), ACTIVATIONS[self.activation]
-        for layer in self._layers:
+        x, activate = x.expand(self.members, *x.shape), ACTIVATIONS[self.activation]
+        for layer in self.layers:
             x = activate(layer(x))
         results: Tensors = {}
-        for name in self._outputs if outputs is None else outputs:
-            y = self._outputs[name](x).transpose(0, 1)
+        for name in self.output_shapes if outputs is None else outputs:
+            y = self.outputs[key(name)](x).transpose(0, 1)
             results[name] = y.reshape(*times, *y.shape[1:]) if times else y
         return results, HiddenState()
 
@@ -151,21 +162,14 @@ class StackedLinear(nn.Module):
         return torch.baddbmm(self.bias, x, self.weight)
 
 
-def is_plain(network: ModularNetwork) -> bool:
-    """Whether all that a network learns is a chain of fully connected layers."""
-    if set(network.heads) - {"1"} or network.recurrent or network.bf16:
-        return False
-    learned = [part for part in network.parts.values() if not part.idle]
-    return len(learned) == 1 and type(learned[0]) is MLP and learned[0] is stem_of(network)
-
-
-def stem_of(network: ModularNetwork) -> MLP:
-    """The layers between what is read, late inputs included, and the outputs."""
-    return network.parts["head.1" if network.late else "body"]  # type: ignore[return-value]  # seen
-
-
 def _sizes(network: ModularNetwork) -> tuple[object, ...]:
     """What must be equal for networks to be stacked."""
-    stem = stem_of(network)
-    reads = (tuple(network.source_paths), tuple(network.late.items()), stem.input_shape)
+    stem = _stem(network)
+    reads = (tuple(network.source_keys), tuple(network.late.items()), stem.input_shape)
     return *reads, stem.sizes, stem.activation, tuple(network.output_shapes.items())
+
+
+def _stem(network: ModularNetwork) -> MLP:
+    stem = network.fully_connected()
+    assert stem is not None, "only fully connected networks are stacked"
+    return stem

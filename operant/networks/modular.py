@@ -10,12 +10,15 @@ from torch import Tensor, nn
 
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState, Tensors
+from operant.core.protocols import NumpyForward
 from operant.core.spaces import Shape
 from operant.networks.normalize import Normalizer
+from operant.networks.numpy_forward import numpy_network
 from operant.networks.outputs import check_known, output_layer, shaped
 from operant.networks.rank import check_joined, convert
 from operant.networks.submodule import (
     SubModule,
+    as_part,
     check_fit,
     identity,
     key,
@@ -23,6 +26,7 @@ from operant.networks.submodule import (
     run,
     under,
 )
+from operant.networks.vector import MLP
 
 
 class ModularNetwork(nn.Module):
@@ -66,13 +70,35 @@ class ModularNetwork(nn.Module):
             {n: output_layer(n, heads[ranks[n]], shape) for n, shape in outputs.items()}
         )
         self.output_shapes = dict(outputs)
-        # The same parts again in plain dicts: torch takes a microsecond to find a module's module.
-        self.source_paths = {name: f"source.{key(name)}" for name in sources}
-        self.parts = {self.source_paths[name]: source for name, source in sources.items()}
-        self.parts["body"] = body
-        self.parts |= {f"head.{rank}": head for rank, head in heads.items()}
-        self._outputs = {name: (ranks[name], self.outputs[key(name)]) for name in outputs}
-        self.recurrent = any(part.recurrent for part in self.parts.values())
+        self.source_keys = {name: key(name) for name in sources}
+        self._ranks = ranks
+        self.recurrent = any(part.recurrent for _, part in self.named_parts())
+
+    def named_sources(self) -> list[tuple[str, SubModule]]:
+        """Source nets by the observation that they read."""
+        return [(name, as_part(self.sources[k])) for name, k in self.source_keys.items()]
+
+    def named_parts(self) -> list[tuple[str, SubModule]]:
+        """All parts by the path under which their state is kept."""
+        sources = [(f"source.{k}", as_part(part)) for k, part in self.sources.items()]
+        heads = [(f"head.{rank}", as_part(head)) for rank, head in self.heads.items()]
+        return [*sources, ("body", self.body), *heads]
+
+    def output_layer(self, name: str) -> nn.Module:
+        """The layer that gives an output."""
+        return self.outputs[key(name)]
+
+    def fully_connected(self) -> MLP | None:
+        """The layers between observations, late inputs included, and outputs: all that is learned.
+
+        None if anything else is learned as well.
+        """
+        stem = self.heads["1"] if self.late else self.body
+        learned = [part for _, part in self.named_parts() if not part.idle]
+        if set(self.heads) - {"1"} or self.bf16 or type(stem) is not MLP or learned != [stem]:
+            return None
+        layers = [*stem.layers, *self.outputs.values()]
+        return stem if all(type(layer) is nn.Linear for layer in layers) else None
 
     def forward(
         self,
@@ -83,7 +109,7 @@ class ModularNetwork(nn.Module):
     ) -> tuple[Tensors, HiddenState]:
         """The wanted outputs and the state carried out; state behind other outputs stays."""
         if outputs is not None:
-            check_known(outputs, self._outputs)
+            check_known(outputs, self.output_shapes)
         carried = HiddenState(hidden_state) if self.recurrent else HiddenState()
         if self.bf16:
             with torch.autocast(next(iter(observation.values())).device.type, torch.bfloat16):
@@ -93,26 +119,27 @@ class ModularNetwork(nn.Module):
             x, times = self._trunk(observation, hidden_state, first, carried)
         at_rank: dict[int, Tensor] = {}
         results: Tensors = {}
-        for name in self._outputs if outputs is None else outputs:
-            rank, layer = self._outputs[name]
+        for name in self.output_shapes if outputs is None else outputs:
+            rank = self._ranks[name]
             if rank not in at_rank:
-                path = f"head.{rank}"
+                head = as_part(self.heads[str(rank)])
                 y = self.join(x, observation) if self.late and rank == 1 else x
-                y = run(self.parts[path], path, y, hidden_state, first, carried)
+                y = run(head, f"head.{rank}", y, hidden_state, first, carried)
                 at_rank[rank] = convert(y, rank)
-            results[name] = shaped(layer(at_rank[rank]), times, self.output_shapes[name])
+            y = self.outputs[key(name)](at_rank[rank])
+            results[name] = shaped(y, times, self.output_shapes[name])
         return results, carried
 
     def _trunk(
         self, observation: Tensors, state: HiddenState, first: Tensor | None, carried: HiddenState
     ) -> tuple[Tensor, Shape]:
         x, times = self.read(observation, state, first, carried)
-        return run(self.parts["body"], "body", x, state, first, carried), times
+        return run(self.body, "body", x, state, first, carried), times
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """A fresh state for `batch_size` rows."""
         fresh = HiddenState()
-        for path, part in self.parts.items():
+        for path, part in self.named_parts():
             fresh.update(under(path, part.initial_state(batch_size)))
         return fresh
 
@@ -120,6 +147,10 @@ class ModularNetwork(nn.Module):
         """Let the normaliser, if there is one, take in the rows where `valid` is true."""
         if self.normalizer is not None:
             self.normalizer.observe(observation, valid)
+
+    def numpy_forward(self, outputs: tuple[str, ...] | None) -> NumpyForward | None:
+        """The network in NumPy for acting on a few rows, if it is fully connected."""
+        return numpy_network(self, outputs)
 
     def join(self, x: Tensor, observation: Tensors) -> Tensor:
         """`x` with what comes late beside it."""
@@ -130,20 +161,20 @@ class ModularNetwork(nn.Module):
         self, observation: Tensors, state: HiddenState, first: Tensor | None, carried: HiddenState
     ) -> tuple[Tensor, Shape]:
         """What the body takes, flat, and the two axes `(T, B)` if this is a sequence."""
-        if not self.source_paths.keys() <= observation.keys():
-            missing = ", ".join(sorted(self.source_paths.keys() - observation.keys()))
+        if not self.source_keys.keys() <= observation.keys():
+            missing = ", ".join(sorted(self.source_keys.keys() - observation.keys()))
             raise UsageError(f"observations {sorted(observation)}: expected {missing} as well")
         if self.normalizer is not None:
             observation = self.normalizer(observation)
-        body = self.parts["body"]
+        body = self.body
         times: Shape = ()
         parts: list[Tensor] = []
-        for name, path in self.source_paths.items():
-            source = self.parts[path]
+        for name, source in self.named_sources():
             x = observation[name]
             if x.dim() != source.rank + 1:
                 times = _times(name, x, source)
                 x = x.flatten(0, 1)
+            path = f"source.{self.source_keys[name]}"
             x = convert(run(source, path, x, state, first, carried), body.rank)
             parts.append(x if body.rank == 1 else x.expand(-1, -1, *body.input_shape[1:]))
         return (parts[0] if len(parts) == 1 else torch.cat(parts, 1)), times

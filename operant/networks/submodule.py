@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -173,23 +174,27 @@ class Chain(SubModule):
             check_fit(type(one).__name__, one, type(other).__name__, other)
         self.parts = nn.ModuleList(parts)
         self.recurrent = any(part.recurrent for part in parts)
-        self._named = tuple((str(i), part) for i, part in enumerate(parts))
 
     def _forward(self, x: Tensor, state: State, first: Tensor | None) -> tuple[Tensor, Tensors]:
         carried: Tensors = {}
-        for name, part in self._named:
-            x = run(part, name, x, state, first, carried)
+        for i, part in enumerate(self.parts):
+            x = run(as_part(part), str(i), x, state, first, carried)
         return x, carried
 
     def _output_shape(self) -> Shape:
-        return self._named[-1][1].output_shape()
+        return as_part(self.parts[-1]).output_shape()
 
     def _state_shapes(self) -> dict[str, Shape]:
         return {
-            f"{name}.{key}": shape
-            for name, part in self._named
-            for key, shape in part._state_shapes().items()
+            f"{i}.{key}": shape
+            for i, part in enumerate(self.parts)
+            for key, shape in as_part(part)._state_shapes().items()
         }
+
+
+def as_part(module: nn.Module) -> SubModule:
+    """What a container of torch gives back, as the part that it is."""
+    return cast(SubModule, module)
 
 
 def run(

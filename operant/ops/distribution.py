@@ -1,37 +1,29 @@
 """Distributions over actions, as functions of the numbers that a network gives out.
 
-Parameters are `[..., P]` by action name. A mask is bool `[..., P]`, true where an action is
-allowed. Objects hold shapes only: for the few rows of one moment, `torch.distributions` would
-cost more than the mathematics. Draws take their generator, on the device of the parameters.
+The network's output `policy.<action>` holds the parameters `[..., P]` of that action. A mask is
+bool `[..., P]`, true where an action is allowed. Objects hold shapes only: for the few rows of one
+moment, `torch.distributions` would cost more than the mathematics. Draws take their generator, on
+the device of the parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from gymnasium import spaces as gs
 from torch import Generator, Tensor
 
 from operant.core.errors import UsageError, suggest
-from operant.core.experience import Tensors
+from operant.core.experience import Arrays, Tensors
 from operant.core.spaces import MASK, Shape, Space, choices, is_mask
+from operant.core.tree import Array
 from operant.ops.categorical import Categorical, MultiCategorical
-from operant.ops.gaussian import Gaussian, SquashedGaussian
+from operant.ops.gaussian import Gaussian
 
-__all__ = [
-    "ActionDistribution",
-    "Categorical",
-    "Gaussian",
-    "MultiCategorical",
-    "Part",
-    "SquashedGaussian",
-    "check_masks",
-    "distribution_for",
-    "masks_of",
-]
+POLICY = "policy."  # what outputs that steer actions begin with, so that no action can be another's
 
 
 class Part(Protocol):
@@ -49,65 +41,85 @@ class Part(Protocol):
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor: ...
 
 
+@runtime_checkable
+class NumpyPart(Protocol):
+    """A part that can also be drawn in NumPy, a call of which costs far less than one of torch."""
+
+    def sample_numpy(
+        self, params: Array, generator: Generator, rows: tuple[int, int, int], log_prob: bool
+    ) -> tuple[Array, Array | None]: ...
+
+
 class ActionDistribution:
     """Independent parts by action name; a name that `masks` lacks is unmasked."""
 
     def __init__(self, parts: dict[str, Part]) -> None:
         self.parts = parts
+        self.numpy_parts = {k: part for k, part in parts.items() if isinstance(part, NumpyPart)}
 
     @property
-    def param_shapes(self) -> dict[str, tuple[int]]:
+    def outputs(self) -> dict[str, Shape]:
         """What a network has to give out."""
-        return {name: (part.params,) for name, part in self.parts.items()}
+        return {POLICY + name: (part.params,) for name, part in self.parts.items()}
 
-    def sample(self, params: Tensors, masks: Tensors, generator: Generator) -> Tensors:
+    @property
+    def in_numpy(self) -> bool:
+        """Whether `sample_numpy` can draw every part."""
+        return len(self.numpy_parts) == len(self.parts)
+
+    def sample(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors:
         """Draw every part, without a gradient."""
         return {
-            name: part.sample(params[name], masks.get(name), generator)
+            name: part.sample(out[POLICY + name], masks.get(name), generator)
             for name, part in self.parts.items()
         }
 
-    def noise(self, lead: Shape, generator: Generator) -> Tensors:
-        """Standard normals for actions `[*lead, ...]`; every part must be Gaussian."""
-        return {n: _continuous(n, part).noise(lead, generator) for n, part in self.parts.items()}
+    def sample_numpy(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], log_prob: bool = True
+    ) -> tuple[Arrays, Array | None]:
+        """`sample` in NumPy where nothing is masked, and the log-probability `[B]` if wanted.
 
-    def sample_with_log_prob(self, params: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
-        """What `noise` draws, a differentiable function of the parameters, and its log-density."""
+        Given rows `start` to `stop` of `total`, it draws for all of them, as `sample` would.
+        """
         drawn = {
-            name: _continuous(name, part).sample_with_log_prob(params[name], noise[name])
-            for name, part in self.parts.items()
+            name: part.sample_numpy(out[POLICY + name], generator, rows, log_prob)
+            for name, part in self.numpy_parts.items()
         }
-        actions = {name: action for name, (action, _) in drawn.items()}
-        return actions, _sum(log_prob for _, log_prob in drawn.values())
+        each = [x for _, x in drawn.values() if x is not None]
+        total = reduce(lambda one, other: one + other, each) if log_prob else None
+        return {name: action for name, (action, _) in drawn.items()}, total
 
-    def mode(self, params: Tensors, masks: Tensors) -> Tensors:
-        """The likeliest action of every part."""
-        return {n: part.mode(params[n], masks.get(n)) for n, part in self.parts.items()}
+    def mode(self, out: Tensors, masks: Tensors) -> Tensors:
+        """The most likely action of every part."""
+        return {n: part.mode(out[POLICY + n], masks.get(n)) for n, part in self.parts.items()}
 
-    def log_prob(self, params: Tensors, action: Tensors, masks: Tensors) -> Tensor:
+    def log_prob(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensor:
         """Log-probability of the whole action, `[...]`: the sum over its parts."""
         return _sum(
-            part.log_prob(params[name], action[name], masks.get(name))
+            part.log_prob(out[POLICY + name], action[name], masks.get(name))
             for name, part in self.parts.items()
         )
 
-    def entropy(self, params: Tensors, masks: Tensors) -> Tensor:
-        """Entropy of the whole action, `[...]`: the sum over its parts."""
-        return _sum(part.entropy(params[n], masks.get(n)) for n, part in self.parts.items())
-
-    def evaluate(self, params: Tensors, action: Tensors, masks: Tensors) -> tuple[Tensor, Tensor]:
+    def evaluate(self, out: Tensors, action: Tensors, masks: Tensors) -> tuple[Tensor, Tensor]:
         """`log_prob` and `entropy` at the cost of one."""
-        pairs = [p.evaluate(params[n], action[n], masks.get(n)) for n, p in self.parts.items()]
+        pairs = [
+            part.evaluate(out[POLICY + name], action[name], masks.get(name))
+            for name, part in self.parts.items()
+        ]
         return _sum(log_prob for log_prob, _ in pairs), _sum(entropy for _, entropy in pairs)
 
     def kl(self, p: Tensors, q: Tensors, masks: Tensors) -> Tensor:
         """KL(p, q) of the whole action, `[...]`: the sum over its parts."""
-        return _sum(part.kl(p[n], q[n], masks.get(n)) for n, part in self.parts.items())
+        return _sum(
+            part.kl(p[POLICY + name], q[POLICY + name], masks.get(name))
+            for name, part in self.parts.items()
+        )
 
 
-def distribution_for(action_spaces: dict[str, Space], squash: bool = False) -> ActionDistribution:
-    """The distribution over these actions; `squash` keeps a Box inside (-1, 1)."""
-    continuous = SquashedGaussian if squash else Gaussian
+def distribution_for(
+    action_spaces: dict[str, Space], continuous: type[Gaussian] = Gaussian
+) -> ActionDistribution:
+    """The distribution over these actions; that over a Box is `continuous`."""
     parts: dict[str, Part] = {}
     for name, space in action_spaces.items():
         if isinstance(space, gs.Box):
@@ -139,32 +151,6 @@ def masks_of(observation: Tensors, action_names: Iterable[str]) -> Tensors:
                 f"observation {name!r} is a mask over no action{suggest(name, expected)}"
             )
     return {expected[name]: observation[name].bool() for name in found}
-
-
-def check_masks(masks: Tensors, deciding: Tensor | None = None) -> None:
-    """Refuse a mask that allows nothing where `deciding` `[...]` is true (everywhere, if None).
-
-    Waits for the device, so call it where masks are on the CPU. A mask over several parts is only
-    seen to allow something in one of them.
-    """
-    for name, mask in masks.items():
-        stuck = ~mask.any(-1)
-        if deciding is not None:
-            stuck = stuck & deciding
-        if stuck.any():
-            raise UsageError(
-                f"the mask of action {name!r} allows nothing at index {stuck.nonzero()[0].tolist()}"
-                "; expected an allowed action before the end of an episode; mend the environment"
-            )
-
-
-def _continuous(name: str, part: Part) -> Gaussian:
-    if isinstance(part, Gaussian):
-        return part
-    raise UsageError(
-        f"action {name!r}: a draw from {part} is no differentiable function of its parameters; "
-        "use sample and log_prob"
-    )
 
 
 def _sum(parts: Iterable[Tensor]) -> Tensor:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from operant.ops.value import squared
+from operant.core.experience import Tensors
 
 
 def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
-    """Loss of REINFORCE with a baseline (arXiv:1602.01783, section 4.3).
+    """-log π(a_t|s_t) A_t, the loss of REINFORCE with a baseline (arXiv:1602.01783, section 4.3).
 
     No gradient flows into the advantage; where it is zero, the action is neither better nor worse.
     """
@@ -21,10 +21,13 @@ def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
 
 
 def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
-    """Gain of PPO (arXiv:1707.06347, eq. 7): flat where the ratio has gone far enough."""
+    """min(r A, clip(r, 1 - ε, 1 + ε) A), the gain of PPO (arXiv:1707.06347, eq. 7).
+
+    r is exp(`log_ratio`), A the advantage, ε `clip`; flat where the ratio has gone far enough.
+    """
     ratio = log_ratio.exp()
     gain = ratio * advantage
-    # Where this is the lesser the ratio is past the border, so no gradient is lost.
+    # Where this is the lesser the ratio is past the clip range, so no gradient is lost.
     bound = ratio.detach().clamp(1 - clip, 1 + clip) * advantage
     return torch.where(gain <= bound, gain, bound)
 
@@ -42,13 +45,21 @@ def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
     return (torch.expm1(log_ratio).abs() > clip).to(log_ratio.dtype)
 
 
-def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float) -> Tensor:
-    """The worse of `squared` with the value and with its change cut at `clip`.
+def actor_critic_losses(
+    *, policy: Tensor, value: Tensor, entropy: Tensor, coefficients: tuple[float, float]
+) -> tuple[Tensors, Tensors]:
+    """policy + value_coef · value + entropy_coef · entropy (arXiv:1707.06347, eq. 9), by name.
 
-    From the published implementation of PPO; arXiv:2005.12729 describes it (section 3).
+    A loss with coefficient zero is left out, and costs no gradient. Also the losses as metrics.
     """
-    near = old_value + (value - old_value).clamp(-clip, clip)
-    return torch.maximum(squared(value - target), squared(near - target))
+    value_coef, entropy_coef = coefficients
+    losses = {"policy": policy}
+    if value_coef:
+        losses["value"] = value_coef * value
+    if entropy_coef:
+        losses["entropy"] = entropy_coef * entropy
+    metrics = {"policy_gradient_loss": policy, "value_loss": value, "entropy_loss": entropy}
+    return losses, metrics
 
 
 def explained_variance(value: Tensor, target: Tensor, valid: Tensor | None = None) -> Tensor:

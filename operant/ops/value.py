@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from operant.core.experience import Tensors
-from operant.ops import discrete
+from operant.ops.categorical import forbidden_rows, from_rows, logit_rows, to_rows
 
+Q = "q."  # what outputs that hold Q-values begin with
 Choices = Mapping[str, Sequence[int]]
 
 
@@ -31,7 +32,7 @@ def huber(error: Tensor, delta: float = 1.0) -> Tensor:
 
 
 def q_of(q_values: Tensors, action: Tensors, choices: Choices) -> Tensor:
-    """Value of `action`, `[...]`: the sum over all parts of what the chosen one is worth.
+    """Q-value of `action`, `[...]`: the sum over all parts of that of the chosen one.
 
     Double DQN (arXiv:1509.06461, eq. 4) is `q_of(target_q, greedy(online_q, ...), choices)`.
     """
@@ -41,7 +42,7 @@ def q_of(q_values: Tensors, action: Tensors, choices: Choices) -> Tensor:
 def greedy(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensors:
     """The best allowed action: `[...]` for one part, `[..., parts]` for several."""
     best = {
-        name: discrete.rows(q, choices[name], masks.get(name)).argmax(-1)
+        name: logit_rows(q, choices[name], masks.get(name)).argmax(-1)
         for name, q in q_values.items()
     }
     return {name: x.squeeze(-1) if len(choices[name]) == 1 else x for name, x in best.items()}
@@ -50,19 +51,19 @@ def greedy(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensors:
 def max_q(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensor:
     """Value of the best allowed action, `[...]`."""
     return _sum(
-        discrete.rows(q, choices[name], masks.get(name)).amax(-1).sum(-1)
+        logit_rows(q, choices[name], masks.get(name)).amax(-1).sum(-1)
         for name, q in q_values.items()
     )
 
 
 def expected_q(q: Tensor, logits: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
-    """What a policy's choices are worth on average, `[...]` (arXiv:1910.07207, eq. 10).
+    """Expected Q-value under a policy, `[...]` (arXiv:1910.07207, eq. 10).
 
     Forbidden choices have probability zero, and their values pass no gradient to the policy.
     """
-    probability = discrete.rows(logits, choices, mask).softmax(-1)
-    worth = discrete.spread(q, choices)
-    return torch.where(probability > 0, probability * worth, 0).sum((-2, -1))
+    probability = logit_rows(logits, choices, mask).softmax(-1)
+    values = to_rows(q, choices)
+    return torch.where(probability > 0, probability * values, 0).sum((-2, -1))
 
 
 def dueling(
@@ -83,18 +84,18 @@ def dueling(
 
 def _chosen(q: Tensor, action: Tensor, choices: Sequence[int]) -> Tensor:
     place = action.reshape(*q.shape[:-1], len(choices), 1)
-    return discrete.spread(q, choices).gather(-1, place).squeeze(-1).sum(-1)
+    return to_rows(q, choices).gather(-1, place).squeeze(-1).sum(-1)
 
 
 def _centred(advantage: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
-    x = discrete.spread(advantage, choices)
-    forbidden = discrete.forbidden_rows(mask, choices, x.device)
+    x = to_rows(advantage, choices)
+    forbidden = forbidden_rows(mask, choices, x.device)
     if forbidden is None:
         mean = x.mean(-1, keepdim=True)
     else:
         total = x.masked_fill(forbidden, 0).sum(-1, keepdim=True)
         mean = total / (~forbidden).sum(-1, keepdim=True)
-    return discrete.flatten(x - mean, choices)
+    return from_rows(x - mean, choices)
 
 
 def _sum(parts: Iterable[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from operant.agents import AGENTS
-from operant.agents.compiling import one_program
+from operant.agents.optimizer import compiled as one_program
 from operant.core.errors import UsageError
 from operant.session.run_settings import RunConfig
 

@@ -12,7 +12,7 @@ from operant.core.spaces import Shape, Space
 from operant.networks.assemble import NetworkConfig, build_network
 from operant.networks.image import NatureCNN, SmallCNN
 from operant.networks.modular import ModularNetwork
-from operant.networks.split import Towers
+from operant.networks.split import SplitNetwork
 from operant.networks.submodule import Identity1D
 from operant.networks.vector import MLP
 
@@ -146,7 +146,7 @@ def test_default_weights_are_torchs_own() -> None:
 def test_separate_gives_each_value_a_tower_of_its_own() -> None:
     outputs: dict[str, Shape] = {"policy": (5,), "std": (5,), "value": (), "value_risk": (3,)}
     net = build_network(NetworkConfig(separate=True, lstm=4), SEEN["vector"], outputs)
-    assert isinstance(net, Towers)
+    assert isinstance(net, SplitNetwork)
     assert net.owners == {
         "policy": "policy",
         "std": "policy",

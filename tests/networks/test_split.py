@@ -5,7 +5,7 @@ import torch
 
 from operant.core.errors import UsageError
 from operant.networks.modular import ModularNetwork
-from operant.networks.split import Towers
+from operant.networks.split import SplitNetwork
 from operant.networks.submodule import Identity1D
 from operant.networks.vector import LSTM
 
@@ -17,9 +17,9 @@ def tower(output: str) -> ModularNetwork:
     return ModularNetwork({"x": Identity1D((3,))}, LSTM((3,), 5), {output: (2,)})
 
 
-def towers() -> Towers:
+def towers() -> SplitNetwork:
     torch.manual_seed(0)
-    return Towers({tower_: tower(output) for output, tower_ in OWNERS.items()}, OWNERS)
+    return SplitNetwork({tower_: tower(output) for output, tower_ in OWNERS.items()}, OWNERS)
 
 
 def test_each_tower_gives_what_it_would_alone() -> None:
@@ -60,4 +60,4 @@ def test_a_loss_on_one_output_leaves_the_other_tower_alone() -> None:
 
 def test_an_output_of_an_unknown_tower_is_refused() -> None:
     with pytest.raises(UsageError, match="'value': tower 'critik' is unknown; did you mean"):
-        Towers({"actor": tower("policy"), "critic": tower("value")}, {"value": "critik"})
+        SplitNetwork({"actor": tower("policy"), "critic": tower("value")}, {"value": "critik"})

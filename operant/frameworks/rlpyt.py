@@ -1,4 +1,4 @@
-"""The learning half of an agent, under the names of rlpyt."""
+"""rlpyt's names for the learning half of an agent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from operant.agents.actor_critic import Batch
-from operant.agents.optimize import total
+from operant.agents.advantages import Batch, advantages
+from operant.agents.optimizer import total
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, Tensors
-from operant.core.protocols import Agent
-from operant.ops.distribution import masks_of
+from operant.ops.distribution import POLICY, masks_of
 
 
 class BatchSpec(NamedTuple):
@@ -64,7 +63,7 @@ class RLAlgorithm:
 
     def initialize(
         self,
-        agent: Agent,
+        agent: Any,
         n_itr: int,
         batch_spec: BatchSpec,
         mid_batch_reset: bool,
@@ -77,7 +76,7 @@ class RLAlgorithm:
         `mid_batch_reset` says whether environments reset inside a batch; the record marks the
         steps that do not count, so both are learned from alike.
         """
-        length = agent.config.length  # type: ignore[attr-defined]  # every agent of ours has it
+        length = agent.config.length
         if length != batch_spec.T:
             raise UsageError(f"batch_spec.T = {batch_spec.T}: expected the agent's {length}")
         if world_size != 1 or rank != 0:
@@ -125,7 +124,8 @@ class PolicyGradientAlgo(RLAlgorithm):
         For an agent with memory, none after the first reset, as in rlpyt: `loss` is then right
         without `first`. With it, `samples.valid` is enough.
         """
-        batch = self.agent.prepare(samples)
+        config = self.agent.config
+        batch = advantages(self.agent.network, samples, config.gamma, config.lam)
         valid = batch.valid
         if self.agent.network.recurrent:
             valid = valid & ~begun_since(batch.first)
@@ -148,13 +148,15 @@ class PolicyGradientAlgo(RLAlgorithm):
         """
         everywhere = torch.ones_like(advantage, dtype=torch.bool)
         state = init_rnn_state or self.agent.initial_state(advantage.shape[-1])
-        masks = masks_of(agent_inputs.observation, self.agent.names)
+        distribution = self.agent.distribution
+        masks = masks_of(agent_inputs.observation, distribution.parts)
+        old = {POLICY + name: x for name, x in old_dist_info.items()}
         batch = Batch(
             observation=agent_inputs.observation,
             hidden_state={k: x[None] for k, x in state.items()},
             first=~everywhere if agent_inputs.first is None else agent_inputs.first,
             action=action,
-            log_prob=self.agent.distribution.log_prob(old_dist_info, action, masks),
+            log_prob=distribution.log_prob(old, action, masks),
             advantage=advantage,
             target=return_,
             valid=everywhere if valid is None else valid,

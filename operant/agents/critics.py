@@ -1,0 +1,91 @@
+"""Critics of an observation and an action, several of them as one ensemble.
+
+Continuous parts of an action are inputs of the critics, and the pathwise gradient flows through
+them. Discrete parts are outputs of theirs, a Q-value for each choice. The Q-value of a whole
+action is the sum: that of its continuous parts (output `value`), and of each discrete one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from operant.agents.target import Target
+from operant.agents.unroll import unroll
+from operant.core import tree
+from operant.core.experience import Experience, HiddenState, Tensors, substate
+from operant.core.protocols import Network, Parts
+from operant.core.spaces import Space, choices
+from operant.ops import value
+from operant.ops.value import Q
+
+NAME = "critic"  # of the critics' hidden state beside the policy's
+ACTION = "action."  # what inputs that are actions begin with
+
+
+class Critics:
+    """An ensemble of critics and its target network."""
+
+    def __init__(self, network: Network, action_space: dict[str, Space]) -> None:
+        self.network, self.target = network, Target(network)
+        self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
+        self.continuous = tuple(name for name in action_space if name not in self.choices)
+
+    @staticmethod
+    def make(parts: Parts, members: int) -> Network:
+        """The networks of critics for these actions."""
+        actions = parts.spaces.action
+        counts = {Q + k: (sum(choices(space)),) for k, space in actions.items() if choices(space)}
+        late = {ACTION + k: space for k, space in actions.items() if not choices(space)}
+        return parts.network(({"value": (1,)} if late else {}) | counts, late, members)
+
+    def judge(
+        self, network: Network, batch: Experience, action: Tensors, rows: tuple[int, int]
+    ) -> Tensors:
+        """What critics give for these continuous actions in these rows, `[T, B, members, n]`."""
+        late = {ACTION + name: action[name] for name in self.continuous}
+        return unroll(network, batch, None, rows, NAME, late)
+
+    def of_taken(self, batch: Experience, rows: tuple[int, int]) -> Tensor:
+        """Each critic's Q-value `[T, B, members]` of the actions taken in these rows."""
+        taken = tree.index(batch.action, slice(*rows))
+        out = self.judge(self.network, batch, taken, rows)
+        members = next(iter(out.values())).shape[-2]
+        each = {name: torch.stack([taken[name]] * members, 2) for name in self.choices}
+
+        def chosen(name: str) -> Tensor:
+            return value.q_of({name: out[Q + name]}, {name: each[name]}, self.choices)
+
+        return self.sum_parts(out, chosen)
+
+    def sum_parts(self, out: Tensors, of_part: Callable[[str], Tensor]) -> Tensor:
+        """The whole action's Q-value `[...]`: of its continuous parts, and of each discrete one."""
+        parts = [of_part(name) for name in self.choices]
+        return reduce(torch.add, [out["value"].squeeze(-1), *parts] if "value" in out else parts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights of the critics and of their target network."""
+        return {"network": self.network.state_dict(), "target": self.target.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+        self.network.load_state_dict(state["network"])
+        self.target.load_state_dict(state["target"])
+
+
+@dataclass(frozen=True)
+class CriticState:
+    """Keeps the hidden state of recurrent critics in step with what was seen and done."""
+
+    network: Network
+    continuous: tuple[str, ...]  # actions that are inputs of theirs
+
+    def __call__(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
+        seen = {**observation, **{ACTION + k: action[k] for k in self.continuous}}
+        after = self.network(seen, substate(state, NAME))[1]
+        return {f"{NAME}.{k}": x for k, x in after.items()}
