@@ -12,7 +12,7 @@ from operant.networks.modular import ModularNetwork
 
 def is_value(output: str) -> bool:
     """Whether an output estimates a return rather than steering actions."""
-    return output == "value"
+    return output.startswith("value")
 
 
 def orthogonal(network: ModularNetwork) -> None:

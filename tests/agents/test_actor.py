@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_probes import config_of
 
-from operant.agents.sequence import values_of
+from operant.agents.advantages import values
 from operant.core import tree
 from operant.core.experience import HiddenState
 from operant.core.protocols import Rows
@@ -64,8 +64,8 @@ def test_values_remembered_while_acting_are_those_of_the_network(lstm: int) -> N
     for _ in range(3):
         chunk = worker.explorer.update()
     assert chunk.first[1:].any()
-    remembered = values_of(worker.network, chunk)
+    remembered = values(worker.network, chunk)
     memo = {name: x for name, x in chunk.memo.items() if name != "value"}
-    again = values_of(worker.network, chunk._replace(memo=memo))
+    again = values(worker.network, chunk._replace(memo=memo))
     for one, other in zip(remembered, again, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

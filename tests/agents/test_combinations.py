@@ -24,10 +24,11 @@ from combinations import (
 from torch import nn
 
 from operant.agents import AGENTS, actor
+from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.probe_tasks import best_return, random_return
-from operant.networks.image import ConvNet
+from operant.networks.image import NatureCNN, SmallCNN
 from operant.session.build import build
 
 PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
@@ -45,7 +46,8 @@ ROUNDS = 8  # evaluations in a run, the first good one of which ends it
 def untouched(agent: object) -> list[str]:
     """Learned parameters without a gradient; target networks are frozen, and so not learned."""
     parameters: dict[str, nn.Parameter] = {}
-    for path, part in tree.leaves(vars(agent)):
+    parts = vars(agent) | (vars(agent.critics) if isinstance(agent, SAC) else {})
+    for path, part in tree.leaves(parts):
         if isinstance(part, nn.Module):
             parameters |= {f"{path}.{name}": p for name, p in part.named_parameters()}
         elif isinstance(part, nn.Parameter):
@@ -102,7 +104,9 @@ def test_it_is_refused_with_the_reason(combination: Combination) -> None:
 def test_the_network_reads_as_the_table_says(network: str, observation: str) -> None:
     worker = build(glimpse(Combination("ppo", network, observation, False, "Discrete")))
     images = [x for x in worker.env.spaces.observation.values() if len(x.shape or ()) == 3]
-    convolutions = [part for part in worker.network.modules() if isinstance(part, ConvNet)]
+    convolutions = [
+        part for part in worker.network.modules() if isinstance(part, NatureCNN | SmallCNN)
+    ]
     assert len(convolutions) == (0 if network == "MLP" else len(images))
     assert len(images) >= (network == "CNN" or observation == "image + vector")
     assert worker.network.recurrent == (network == "LSTM")

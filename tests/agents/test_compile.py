@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
+from worked import prepare
 
 from operant.containers.local import LocalWorker
 from operant.core import tree
@@ -90,35 +91,33 @@ def test_compiled_metrics_and_gradients_are_those_of_plain_learning(name: str) -
     try:
         agent.memory.store(container.explorer.update())
         assert compiled_by(agent.update) == 1  # and the first weights are left behind
-        batch = agent.prepare(container.explorer.update())
+        batch = prepare(agent, container.explorer.update())
         with torch._dynamo.config.patch(error_on_recompile=True):
             for size in (3, 8, 16):
                 case = some(name, batch, size)
-                torch.testing.assert_close(agent._slope(*case), agent.slope(*case), **NEAR)
+                step = agent.descents[0]
+                found, expected = step.program(*case), step.differentiate(*case)
+                torch.testing.assert_close(found, expected, **NEAR)
     finally:
         container.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "programs"), [("values", ["slope"]), ("soft", ["critic_slope", "actor_slope"])]
-)
-def test_compiled_learning_from_a_memory_is_plain_learning(name: str, programs: list[str]) -> None:
+@pytest.mark.parametrize(("name", "programs"), [("values", 1), ("soft", 2)])
+def test_compiled_learning_from_a_replay_is_plain_learning(name: str, programs: int) -> None:
     container = learner(name)
     agent: Any = container.agent
     try:
-        assert compiled_by(lambda: container.run(40)) == len(programs)
+        assert compiled_by(lambda: container.run(40)) == programs
         drawn = agent.memory.sample(agent.config.batch_size, agent.length)
-        inputs: dict[str, tuple[Any, ...]] = {"slope": (drawn.experience, drawn.weight)}
+        cases: list[tuple[Any, ...]] = [(drawn.experience, drawn.weight)]
         if name == "soft":
             noise = agent.noise(drawn.experience, agent.length)
-            inputs["critic_slope"] = (drawn.experience, drawn.weight, noise)
-            inputs["actor_slope"] = (drawn.experience, agent.noise(drawn.experience, 1))
+            cases = [(*cases[0], noise), (drawn.experience, agent.noise(drawn.experience, 1))]
         with torch._dynamo.config.patch(error_on_recompile=True):
-            for program in programs:
-                fast, plain = getattr(agent, f"_{program}"), getattr(agent, program)
-                assert fast is not plain
-                case = inputs[program]
-                torch.testing.assert_close(fast(*case), plain(*case), **NEAR)
+            for step, case in zip(agent.descents, cases, strict=True):
+                assert step.program is not step.differentiate
+                found, expected = step.program(*case), step.differentiate(*case)
+                torch.testing.assert_close(found, expected, **NEAR)
     finally:
         container.close()
 

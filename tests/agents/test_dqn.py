@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from agent_parts import create
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
-from worked import Column, column, entries, masked, record, slopes, table, totalling
+from worked import Column, column, entries, masked, record, slopes
+from worked import q_table as table
+from worked import q_totalling as totalling
 
 from operant.agents.dqn import DQN, DQNConfig
 from operant.core.errors import UsageError
@@ -18,7 +21,7 @@ from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
-from operant.networks.assemble import NetworkConfig, build_network
+from operant.networks.assemble import NetworkConfig
 
 GAMMA = 0.9
 ONLINE = [[1.0, 2.0], [8.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
@@ -246,7 +249,7 @@ def test_a_restored_agent_owes_no_updates_and_goes_on_bit_for_bit() -> None:
     for agent in agents:
         fill(agent, 2)
         action, _ = agent.act({"state": torch.zeros(64, dtype=torch.int64)})
-        seen.append((agent.update(), action["action"].tolist(), agent.acted, agent.updates))
+        seen.append((agent.update(), action["action"].tolist(), agent.actor.acted, agent.updates))
     assert seen[0] == seen[1]
 
 
@@ -297,15 +300,10 @@ def test_learning_waits_for_a_whole_window() -> None:
     assert agent.update() == {}
 
 
-def test_a_separate_value_tower_keeps_up_while_acting() -> None:
+def test_a_separate_value_network_keeps_up_while_acting() -> None:
     config = NetworkConfig(hidden=(4,), lstm=3, separate=True)
-    generator = torch.Generator().manual_seed(0)
-
-    def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(config, inputs, outputs, generator)
-
     spaces = Spaces({"x": Box(-1, 1, (2,))}, {"action": Discrete(2)})
-    agent = DQN.create(make, spaces, DQNConfig(dueling=True), seed=1)
+    agent = create("dqn", spaces, config, {"dueling": True})
     _, memo = agent.act({"x": torch.ones(1, 2)}, agent.initial_state(1))
     moved = {name.split(".")[0]: x.abs().max().item() > 0 for name, x in memo.hidden_state.items()}
     assert moved == {"policy": True, "value": True}
@@ -325,7 +323,7 @@ def test_what_was_drawn_is_drawn_again_by_how_wrong_it_was() -> None:
     agent = DQN(table(action=[[0.0, 0.0]] * 2), spaces.action, memory, config, seed=1)
     columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.5, -2.0)]
     memory.store(record(*columns))
-    agent.learn()
+    agent.learn_from(memory.sample(64), agent.due())
     weight = memory.sample(64).weight
     assert weight is not None
     # One is drawn four times as often, and weighs so much less, by the power of beta.

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from agent_parts import create
 from gymnasium.spaces import Box, Discrete
 from torch.profiler import profile
+from worked import prepare
 
-from operant.agents import AGENTS
-from operant.agents.optimize import total
+from operant.agents.optimizer import total
 from operant.core.experience import Experience
 from operant.core.spaces import Spaces
-from operant.networks.assemble import NetworkConfig, build_network
+from operant.networks.assemble import NetworkConfig
 from operant.networks.image import NatureCNN
 from operant.networks.precision import Precision, bf16_failure
 from operant.samplers.autocast import weights_rest
@@ -26,13 +27,7 @@ needs_bf16 = pytest.mark.skipif(bool(bf16_failure()), reason="bfloat16 products 
 
 
 def agent_of(name: str, precision: Precision) -> Any:
-    cls, config = AGENTS[name]
-
-    def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        generator = torch.Generator().manual_seed(7)
-        return build_network(NetworkConfig(precision=precision), inputs, outputs, generator, late)
-
-    return cls.create(make, SPACES, config(), seed=1)
+    return create(name, SPACES, NetworkConfig(precision=precision), {}, seed=7)
 
 
 def chunk() -> Experience:
@@ -58,7 +53,7 @@ def chunk() -> Experience:
 
 def loss_and_gradient(name: str, precision: Precision) -> tuple[float, torch.Tensor]:
     agent = agent_of(name, precision)
-    batch = agent.prepare(chunk()) if hasattr(agent, "prepare") else chunk()
+    batch = prepare(agent, chunk()) if hasattr(agent, "prepare") else chunk()
     loss = total(agent.compute_loss(batch)[0])
     loss.backward()
     found = [p.grad.flatten() for p in agent.network.parameters() if p.grad is not None]
@@ -69,16 +64,18 @@ def loss_and_gradient(name: str, precision: Precision) -> tuple[float, torch.Ten
 def test_an_update_moves_the_weights_as_torchs_own_optimizer_would(name: str) -> None:
     ours, theirs = (agent_of(name, "fp32") for _ in range(2))
     adam = torch.optim.Adam(
-        theirs.network.parameters(), ours.optimizer.lr(0), eps=ours.optimizer.eps
+        theirs.network.parameters(), ours.optimizer.lr(0), eps=ours.optimizer.rule.eps
     )
     if name == "dqn":
         for agent in (ours, theirs):
             agent.memory.store(chunk())
         batch = theirs.memory.sample(theirs.config.batch_size, 1).experience
-        ours.learn()
+        drawn = ours.memory.sample(ours.config.batch_size, 1)
+        ours.learn_from(drawn, ours.due())
     else:
-        batch = theirs.prepare(chunk())
-        ours.learn(ours.prepare(chunk()))
+        batch = prepare(theirs, chunk())
+        ours.memory.store(chunk())
+        ours.update()
     for _ in range(getattr(ours.config, "epochs", 1)):
         adam.zero_grad()
         total(theirs.compute_loss(batch)[0]).backward()
@@ -102,7 +99,7 @@ def test_losses_and_gradients_in_bf16_are_near_those_in_fp32(name: str) -> None:
 def test_weights_outputs_and_gradients_stay_in_fp32() -> None:
     agent = agent_of("ppo", "bf16")
     assert agent.network.bf16
-    loss_of = agent.compute_loss(agent.prepare(chunk()))[0]
+    loss_of = agent.compute_loss(prepare(agent, chunk()))[0]
     total(loss_of).backward()
     dtypes = {p.dtype for p in agent.network.parameters()}
     dtypes |= {p.grad.dtype for p in agent.network.parameters() if p.grad is not None}
@@ -151,7 +148,7 @@ def test_gradients_reach_the_weights_after_a_rest() -> None:
     with weights_rest():
         acted(agent)
     for one in (agent, other):
-        total(one.compute_loss(one.prepare(chunk()))[0]).backward()
+        total(one.compute_loss(prepare(one, chunk()))[0]).backward()
     for ours, theirs in zip(agent.network.parameters(), other.network.parameters(), strict=True):
         assert ours.grad.equal(theirs.grad)
 

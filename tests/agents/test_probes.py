@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from operant.agents import AGENTS
+from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
 from operant.core.schedule import Schedule
 from operant.envs.probe_tasks import Variant, best_return
@@ -59,16 +60,16 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
     agent: Any = worker.agent
     observation = {"observation": seen}
     with torch.no_grad():
-        if hasattr(agent, "critic"):
+        if isinstance(agent, SAC):
             params = run(agent.network, observation)
             mode = agent.distribution.mode(params, {})
-            late = {f"action.{name}": mode[name] for name in agent.smooth.parts}
-            judged = run(agent.critic, observation | late)
+            late = {f"action.{name}": mode[name] for name in agent.continuous.parts}
+            judged = run(agent.critics.network, observation | late)
             members = [{k: x[..., i, :] for k, x in judged.items()} for i in range(2)]
             worth = torch.stack([expected(q, params) for q in members]).mean(0)
         else:
             out = run(agent.network, observation)
-            worth = out["value"].squeeze(-1) if "value" in out else out["action"].amax(-1)
+            worth = out["value"].squeeze(-1) if "value" in out else out["q.action"].amax(-1)
     return worth.flatten().tolist()
 
 
@@ -82,7 +83,7 @@ def run(network: Any, observation: dict[str, Tensor]) -> dict[str, Tensor]:
 def expected(q: dict[str, Tensor], params: dict[str, Tensor]) -> Tensor:
     if "value" in q:
         return q["value"].squeeze(-1)
-    return (q["action"] * params["action"].softmax(-1)).sum(-1)
+    return (q["q.action"] * params["policy.action"].softmax(-1)).sum(-1)
 
 
 def mean_return(config: RunConfig, worker: LocalWorker) -> float:

@@ -8,19 +8,31 @@ from typing import Any
 
 import pytest
 import torch
+from agent_parts import create
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
-from worked import Column, masked, record, sloped, slopes, table, totalling
+from worked import (
+    Column,
+    masked,
+    policy_table,
+    policy_totalling,
+    q_table,
+    q_totalling,
+    record,
+    sloped,
+    slopes,
+)
 
-from operant.agents.sac import SAC, SACConfig, entropy_target
+from operant.agents.sac import SAC, SACConfig, target_entropy
 from operant.core.errors import UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.spaces import Space, Spaces
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
-from operant.networks.assemble import NetworkConfig, build_network
+from operant.networks.assemble import NetworkConfig
 from operant.networks.custom import CustomNetwork
+from operant.networks.ensemble import Ensemble
 
 GAMMA, ALPHA = 0.9, 0.5
 ONE: Space = Box(-1, 1, (1,))
@@ -34,17 +46,18 @@ def sac(
 ) -> SAC:
     config = SACConfig(**(PLAIN | settings))
     memory = ExperienceReplay(1000, config.learning_starts, seed=1)
-    return SAC(actor, [*critics], spaces, memory, config, seed=1)
+    return SAC(actor, Ensemble(critics), spaces, memory, config, seed=1)
 
 
 def worth(agent: SAC, chunk: Experience) -> Tensor:
     """The critics' targets, with noise from the agent's generator."""
-    return agent.worth(chunk, agent.noise(chunk, len(chunk.reward)))
+    return agent.targets(chunk, agent.noise(chunk, len(chunk.reward)))
 
 
 def actor_loss(agent: SAC, chunk: Experience) -> tuple[Tensor, Tensor]:
     """The policy's loss and entropy, with noise from the agent's generator."""
-    return agent.actor_loss(chunk, agent.noise(chunk, agent.window))
+    losses, metrics = agent.actor_loss(chunk, agent.noise(chunk, agent.window))
+    return losses["actor"], metrics["entropy"]
 
 
 LOGITS = [[0.0, 1.0, -1.0], [0.5, 0.0, 2.0]]
@@ -54,8 +67,8 @@ HIGH = [[2.0, 3.0, 7.0], [8.0, 1.0, 6.0]]
 
 def choosing(**settings: Any) -> SAC:
     """Three choices, and critics each of which is lower somewhere."""
-    critics = [table(choice=LOW), table(choice=HIGH)]
-    return sac(table(choice=LOGITS), critics, {"choice": Discrete(3)}, **settings)
+    critics = [q_table(choice=LOW), q_table(choice=HIGH)]
+    return sac(policy_table(choice=LOGITS), critics, {"choice": Discrete(3)}, **settings)
 
 
 def brute_value(state: int, allowed: tuple[int, ...] = (0, 1, 2)) -> float:
@@ -86,8 +99,8 @@ def test_the_target_of_one_step_is_the_brute_force_expectation(ended: Any, expec
 
 def test_targets_come_from_the_target_critics() -> None:
     agent = choosing()
-    for critic in members(agent.critic):
-        critic.load_state_dict(table(choice=[[1000.0] * 3] * 2).state_dict())
+    for critic in members(agent.critics.network):
+        critic.load_state_dict(q_table(choice=[[1000.0] * 3] * 2).state_dict())
     target = worth(agent, chosen(Column([0, 1], [1.0])))
     assert target.item() == pytest.approx(1 + GAMMA * brute_value(1))
 
@@ -120,7 +133,9 @@ def test_a_forbidden_choice_is_worth_nothing_and_adds_no_entropy() -> None:
 
 def test_the_actors_loss_is_minus_its_soft_value_by_its_own_critics() -> None:
     agent = choosing()
-    members(agent.target.network)[0].load_state_dict(table(choice=[[0.0] * 3] * 2).state_dict())
+    members(agent.critics.target.network)[0].load_state_dict(
+        q_table(choice=[[0.0] * 3] * 2).state_dict()
+    )
     loss, entropy = actor_loss(agent, chosen(Column([0, 1], [1.0])))
     chances = torch.tensor(LOGITS[0]).softmax(-1)
     assert loss.item() == pytest.approx(-brute_value(0))
@@ -130,12 +145,12 @@ def test_the_actors_loss_is_minus_its_soft_value_by_its_own_critics() -> None:
 def test_the_actors_gradient_is_the_actors_alone() -> None:
     agent = choosing()
     chunk = chosen(Column([0, 1], [1.0]))
-    _, (gradient,) = agent.actor_slope(chunk, agent.noise(chunk, 1))
+    (gradient,), _ = agent.descents[1].differentiate(chunk, agent.noise(chunk, 1))
     assert gradient is not None
     assert gradient[0].abs().max() > 0
-    before = deepcopy(agent.critic.state_dict())
-    agent.actor_optimizer.follow([gradient], 0)
-    assert all(torch.equal(x, before[k]) for k, x in agent.critic.state_dict().items())
+    before = deepcopy(agent.critics.state_dict()["network"])
+    agent.actor_optimizer.apply([gradient], 0)
+    assert all(torch.equal(x, before[k]) for k, x in agent.critics.network.state_dict().items())
 
 
 def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
@@ -143,7 +158,7 @@ def test_the_critics_loss_leaves_actor_and_targets_without_gradient() -> None:
     losses, _ = agent.compute_loss(chosen(Column([0, 1], [1.0], action=[2])))
     (losses["critic0"] + losses["critic1"]).backward()
     assert next(agent.network.parameters()).grad is None
-    targets = list(agent.target.network.parameters())
+    targets = list(agent.critics.target.network.parameters())
     assert len(targets) == 2
     assert all(p.grad is None and not p.requires_grad for p in targets)
 
@@ -156,8 +171,8 @@ def test_each_critic_is_pulled_to_the_same_target_at_the_choice_taken() -> None:
 
 
 def test_the_policy_leans_to_the_choice_of_higher_worth() -> None:
-    actor = table(choice=[[0.0, 0.0], [0.0, 0.0]])
-    critics = [table(choice=[[1.0, 2.0]] * 2), table(choice=[[5.0, 6.0]] * 2)]
+    actor = policy_table(choice=[[0.0, 0.0], [0.0, 0.0]])
+    critics = [q_table(choice=[[1.0, 2.0]] * 2), q_table(choice=[[5.0, 6.0]] * 2)]
     agent = sac(actor, critics, {"choice": Discrete(2)}, alpha=1e-6)
     actor_loss(agent, chosen(Column([0, 1], [0.0])))[0].backward()
     assert slopes(actor, "choice")[:2] == pytest.approx(
@@ -166,8 +181,8 @@ def test_the_policy_leans_to_the_choice_of_higher_worth() -> None:
 
 
 def test_entropy_evens_out_a_policy_of_equal_worths() -> None:
-    actor = table(choice=[[0.0, 1.0], [0.0, 0.0]])
-    critics = [table(choice=[[3.0, 3.0]] * 2) for _ in range(2)]
+    actor = policy_table(choice=[[0.0, 1.0], [0.0, 0.0]])
+    critics = [q_table(choice=[[3.0, 3.0]] * 2) for _ in range(2)]
     agent = sac(actor, critics, {"choice": Discrete(2)})
     actor_loss(agent, chosen(Column([0, 1], [0.0])))[0].backward()
     # The slope of the entropy by the second logit is -p (1 - p) log(p / (1 - p)).
@@ -184,7 +199,7 @@ def moving(actor: list[list[float]] | None = None, **settings: Any) -> SAC:
         sloped(value=[[1.0], [2.0]], slope=[[3.0], [4.0]]),
         sloped(value=[[1.5], [0.5]], slope=[[-2.0], [-1.0]]),
     ]
-    return sac(table(amount=actor or MEANS), critics, {"amount": ONE}, **settings)
+    return sac(policy_table(amount=actor or MEANS), critics, {"amount": ONE}, **settings)
 
 
 def moved(amounts: list[float], **flags: Any) -> Experience:
@@ -219,7 +234,7 @@ def test_critics_of_continuous_actions_are_judged_at_the_action_taken() -> None:
 @pytest.mark.parametrize("slope", [2.0, -2.0])
 def test_a_continuous_policy_climbs_its_critics(slope: float) -> None:
     critics = [sloped(value=[[0.0]] * 2, slope=[[slope]] * 2) for _ in range(2)]
-    actor = table(amount=MEANS)
+    actor = policy_table(amount=MEANS)
     agent = sac(actor, critics, {"amount": ONE}, alpha=1e-9)
     actor_loss(agent, moved([0.1]))[0].backward()
     assert slopes(actor, "amount")[0] == pytest.approx(-slope * (1 - math.tanh(0.3) ** 2), rel=1e-4)
@@ -227,9 +242,10 @@ def test_a_continuous_policy_climbs_its_critics(slope: float) -> None:
 
 def hybrid() -> SAC:
     critics = [
-        sloped(value=[[1.0]] * 2, slope=[[2.0]] * 2, choice=[[10.0, 20.0]] * 2) for _ in range(2)
+        sloped("q.", value=[[1.0]] * 2, slope=[[2.0]] * 2, choice=[[10.0, 20.0]] * 2)
+        for _ in range(2)
     ]
-    actor = table(amount=MEANS, choice=[[0.0, math.log(3)]] * 2)
+    actor = policy_table(amount=MEANS, choice=[[0.0, math.log(3)]] * 2)
     return sac(actor, critics, {"amount": ONE, "choice": Discrete(2)}, alpha=1e-9)
 
 
@@ -249,7 +265,8 @@ def test_the_target_of_an_action_of_both_kinds_is_the_sum_too() -> None:
 
 def test_entropies_of_both_kinds_add_up() -> None:
     agent = hybrid()
-    params = {"amount": torch.tensor([0.0, -1.0]), "choice": torch.tensor([0.0, math.log(3)])}
+    choice, amount = torch.tensor([0.0, math.log(3)]), torch.tensor([0.0, -1.0])
+    params = {"policy.amount": amount, "policy.choice": choice}
     noise = 0.7
     _, entropy = agent.imagine(params, {}, {"amount": torch.tensor([noise])})
     normal = 0.5 * noise**2 - 1 + 0.5 * math.log(2 * math.pi)
@@ -272,7 +289,7 @@ def test_entropies_of_both_kinds_add_up() -> None:
 def test_the_entropy_to_keep_follows_the_action(
     spaces: dict[str, Space], settings: Any, expected: float
 ) -> None:
-    assert entropy_target(spaces, SACConfig(**settings)) == pytest.approx(expected)
+    assert target_entropy(spaces, SACConfig(**settings)) == pytest.approx(expected)
 
 
 def fill(agent: SAC, steps: int) -> None:
@@ -297,7 +314,7 @@ def test_target_critics_move_by_tau_at_each_update() -> None:
     agent = choosing(tau=0.25, lr=Schedule(0.1))
     fill(agent, 1)
     agent.update()
-    networks = (agent.critic, agent.target.network)
+    networks = (agent.critics.network, agent.critics.target.network)
     for before, *pair in zip((LOW, HIGH), *map(members, networks), strict=True):
         online, target = (next(member.parameters()) for member in pair)
         torch.testing.assert_close(target, 0.75 * torch.tensor(before) + 0.25 * online)
@@ -308,7 +325,7 @@ def test_an_update_moves_each_critic_towards_the_target() -> None:
     agent = choosing(lr=Schedule(0.1))
     fill(agent, 1)
     agent.update()
-    worth = [next(c.parameters())[0, 0].item() for c in members(agent.critic)]
+    worth = [next(c.parameters())[0, 0].item() for c in members(agent.critics.network)]
     assert worth == pytest.approx([1.1, 2.1], rel=1e-4)
 
 
@@ -332,7 +349,7 @@ def test_a_restored_agent_owes_no_updates_and_goes_on_bit_for_bit() -> None:
     for agent in agents:
         fill(agent, 2)
         action, _ = agent.act({"state": torch.zeros(64, dtype=torch.int64)})
-        seen.append((agent.update(), action["choice"].tolist(), agent.acted, agent.updates))
+        seen.append((agent.update(), action["choice"].tolist(), agent.actor.acted, agent.updates))
     assert seen[0] == seen[1]
 
 
@@ -350,7 +367,7 @@ def test_actions_are_even_at_first_then_as_likely_as_the_policy_says() -> None:
 def test_without_exploring_the_likeliest_action_is_taken_and_not_counted() -> None:
     agent = choosing(learning_starts=3000)
     assert shares(agent, explore=False) == [0.0, 1.0, 0.0]
-    assert agent.acted == 0
+    assert agent.actor.acted == 0
 
 
 def test_a_forbidden_choice_is_never_taken() -> None:
@@ -368,7 +385,7 @@ def test_an_action_without_bounds_is_refused_by_name() -> None:
 
 def remembering() -> SAC:
     rows = ([0.0, 0.0], [1.0, 3.0], [9.0, 9.0])  # an even actor, a critic, and a higher one
-    actor, *critics = [totalling(choice=row) for row in rows]
+    actor, critics = policy_totalling(choice=rows[0]), [q_totalling(choice=r) for r in rows[1:]]
     return sac(actor, critics, {"choice": Discrete(2)}, sequence=3, alpha=1e-9)
 
 
@@ -379,7 +396,7 @@ def memories(**totals: list[float]) -> dict[str, Tensor]:
 
 def members(network: Any) -> Any:
     """The critics in an ensemble."""
-    return network.members
+    return network.members()
 
 
 def test_each_network_goes_on_from_a_memory_of_its_own_and_is_fresh_where_told() -> None:
@@ -415,15 +432,10 @@ def test_acting_carries_the_memory_of_actor_and_critics() -> None:
     )
 
 
-def test_critics_of_separate_towers_keep_up_while_acting() -> None:
+def test_critics_of_separate_networks_keep_up_while_acting() -> None:
     config = NetworkConfig(hidden=(4,), lstm=3, separate=True)
-    generator = torch.Generator().manual_seed(0)
-
-    def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(config, inputs, outputs, generator, late)
-
     spaces = Spaces({"x": Box(-1, 1, (2,))}, {"amount": ONE, "choice": Discrete(2)})
-    agent = SAC.create(make, spaces, SACConfig(), seed=1)
+    agent = create("sac", spaces, config, {})
     _, memo = agent.act({"x": torch.ones(1, 2)}, agent.initial_state(1))
     assert all(x.abs().max().item() > 0 for x in memo.hidden_state.values())
 
@@ -433,7 +445,8 @@ def renamed(chunk: Experience) -> Experience:
 
 
 def test_each_windows_loss_is_weighed() -> None:
-    agent = sac(table(choice=[[0.0] * 2] * 2), [table(choice=[[0.0] * 2] * 2)] * 2, TWO)
+    critics = [q_table(choice=[[0.0] * 2] * 2) for _ in range(2)]
+    agent = sac(policy_table(choice=[[0.0] * 2] * 2), critics, TWO)
     columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.5, 0.2)]
     losses, _ = agent.compute_loss(renamed(record(*columns)), torch.tensor([1.0, 0.25]))
     assert losses["critic1"].item() == pytest.approx((0.5**2 / 2 + 0.25 * 0.2**2 / 2) / 2)
@@ -442,11 +455,11 @@ def test_each_windows_loss_is_weighed() -> None:
 def test_what_was_drawn_is_drawn_again_by_how_wrong_both_critics_were() -> None:
     config = SACConfig(**PLAIN | {"batch_size": 64}, prioritized=True, priority_alpha=1.0)
     memory = make_replay(config, Spaces({}, TWO), seed=1)
-    critics: list[Any] = [table(choice=[[worth] * 2] * 2) for worth in (1.0, -1.0)]
-    agent = SAC(table(choice=[[0.0] * 2] * 2), critics, TWO, memory, config, seed=1)
+    critic = Ensemble([q_table(choice=[[guess] * 2] * 2) for guess in (1.0, -1.0)])
+    agent = SAC(policy_table(choice=[[0.0] * 2] * 2), critic, TWO, memory, config, seed=1)
     columns = [Column([0, 1], [reward], terminated=(0,)) for reward in (0.0, 4.0)]
     memory.store(renamed(record(*columns)))
-    agent.learn()
+    agent.learn_from(memory.sample(64), agent.due())
     weight = memory.sample(64).weight
     assert weight is not None
     # Wrong by 1 and 1, and by 3 and 5.

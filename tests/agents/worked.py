@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from operant.agents.advantages import advantages
 from operant.core.experience import Experience, HiddenState, Tensors
 from operant.networks.custom import CustomNetwork
+from operant.ops.distribution import POLICY
+from operant.ops.value import Q
 
 Rows = Sequence[Sequence[float]]
+
+
+def output(prefix: str, name: str) -> str:
+    """What a network calls an output: those of actions have a prefix."""
+    return name if name in ("value", "slope") else prefix + name
 
 
 class Table(nn.Module):
     """Outputs looked up by the observation `state`, so a gradient shows which entry was blamed."""
 
-    def __init__(self, **outputs: Rows) -> None:
+    def __init__(self, prefix: str, outputs: Mapping[str, Rows]) -> None:
         super().__init__()
+        self.prefix = prefix
         self.rows = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(rows)) for name, rows in outputs.items()}
         )
 
     def forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
-        return {name: x[observation["state"]] for name, x in self.rows.items()}, HiddenState()
+        seen = observation["state"]
+        out = {output(self.prefix, name): x[seen] for name, x in self.rows.items()}
+        return out, HiddenState()
 
 
 class Sloped(Table):
@@ -40,30 +52,41 @@ class Sloped(Table):
 class Total(nn.Module):
     """Remembers the sum of all states since it was fresh; outputs are that sum times a row."""
 
-    def __init__(self, **outputs: Sequence[float]) -> None:
+    def __init__(self, prefix: str, outputs: Mapping[str, Sequence[float]]) -> None:
         super().__init__()
+        self.prefix = prefix
         self.rows = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor([row])) for name, row in outputs.items()}
         )
 
     def forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         total = state["total"] + observation["state"][:, None].float()
-        return {name: total @ x for name, x in self.rows.items()}, HiddenState(total=total)
+        out = {output(self.prefix, name): total @ x for name, x in self.rows.items()}
+        return out, HiddenState(total=total)
 
 
-def table(**outputs: Rows) -> CustomNetwork:
+def table(prefix: str = "", /, **outputs: Rows) -> CustomNetwork:
     """A network that looks its outputs up."""
-    return CustomNetwork(Table(**outputs))
+    return CustomNetwork(Table(prefix, outputs))
 
 
-def sloped(**outputs: Rows) -> CustomNetwork:
+def sloped(prefix: str = "", /, **outputs: Rows) -> CustomNetwork:
     """A critic that is linear in a continuous action."""
-    return CustomNetwork(Sloped(**outputs))
+    return CustomNetwork(Sloped(prefix, outputs))
 
 
-def totalling(**outputs: Sequence[float]) -> CustomNetwork:
+def totalling(prefix: str = "", /, **outputs: Sequence[float]) -> CustomNetwork:
     """A network that remembers a sum."""
-    return CustomNetwork(Total(**outputs), {"total": (1,)})
+    return CustomNetwork(Total(prefix, outputs), {"total": (1,)})
+
+
+policy_table, q_table = partial(table, POLICY), partial(table, Q)
+policy_totalling, q_totalling = partial(totalling, POLICY), partial(totalling, Q)
+
+
+def prepare(agent: Any, chunk: Experience) -> Any:
+    """What an actor–critic agent learns from."""
+    return advantages(agent.network, chunk, agent.config.gamma, agent.config.lam)
 
 
 def entries(network: Any, name: str) -> nn.Parameter:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+from agent_parts import create
 from gymnasium.spaces import Box, Discrete
 from torch import Tensor
 
-from operant.agents import AGENTS
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, Tensors
 from operant.core.spaces import Space, Spaces
-from operant.frameworks import algorithm
-from operant.frameworks.algorithm import AgentInputs, BatchSpec, RLAlgorithm
-from operant.networks.assemble import NetworkConfig, build_network
+from operant.frameworks import rlpyt
+from operant.frameworks.rlpyt import AgentInputs, BatchSpec, RLAlgorithm
+from operant.networks.assemble import NetworkConfig
 
 SPEC = BatchSpec(8, 4)
 EXAMPLES = {"observation": {"x": torch.zeros(3)}}
@@ -31,16 +31,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def agent_of(name: str, network: NetworkConfig = PLAIN, **changes: Any) -> Any:
-    cls: Any
-    config: Any
-    cls, config = AGENTS[name]
-    generator = torch.Generator().manual_seed(1)
     spaces = Spaces({"x": Box(-1, 1, (3,))}, {"action": ACTIONS[name == "sac"]})
-
-    def make(inputs: Any, outputs: Any, late: Any = None) -> Any:
-        return build_network(network, inputs, outputs, generator, late)
-
-    return cls.create(make, spaces, config(length=SPEC.T, **SETTINGS[name] | changes), seed=1)
+    return create(name, spaces, network, {"length": SPEC.T, **SETTINGS[name], **changes})
 
 
 def samples(wasted: int = 0, name: str = "ppo") -> Experience:
@@ -95,7 +87,7 @@ def loss_of(
 
 @pytest.mark.parametrize(("name", "steps"), [("ppo", 16), ("a2c", 1), ("dqn", 8)])
 def test_an_update_tells_of_every_gradient_step(name: str, steps: int) -> None:
-    algo = algo_of(name, getattr(algorithm, name.upper()))
+    algo = algo_of(name, getattr(rlpyt, name.upper()))
     info = algo.optimize_agent(0, samples())
     assert (len(info.loss), len(info.gradNorm)) == (steps, steps)
     assert len(info.entropy) == len(info.perplexity) == (0 if name == "dqn" else steps)
@@ -104,7 +96,7 @@ def test_an_update_tells_of_every_gradient_step(name: str, steps: int) -> None:
 
 @pytest.mark.parametrize("name", ["ppo", "sac"])
 def test_optimizing_is_the_agents_own_update(name: str) -> None:
-    algo, other = algo_of(name, getattr(algorithm, name.upper())), agent_of(name)
+    algo, other = algo_of(name, getattr(rlpyt, name.upper())), agent_of(name)
     algo.optimize_agent(0, samples(name=name))
     other.memory.store(samples(name=name))
     assert other.update()["n_updates"] > 0
@@ -113,7 +105,7 @@ def test_optimizing_is_the_agents_own_update(name: str) -> None:
 
 
 def test_sac_takes_as_many_steps_as_it_is_given() -> None:
-    algo = algo_of("sac", algorithm.SAC)
+    algo = algo_of("sac", rlpyt.SAC)
     info = algo.optimize_agent(0, samples(name="sac"))
     assert len(info.loss) == len(info.entropy) == algo.agent.updates == SPEC.size
     assert all(loss > 0 for loss in info.loss)
@@ -122,7 +114,7 @@ def test_sac_takes_as_many_steps_as_it_is_given() -> None:
 
 
 def test_returns_are_advantages_on_top_of_values() -> None:
-    algo = algo_of("ppo", algorithm.PPO)
+    algo = algo_of("ppo", rlpyt.PPO)
     return_, advantage, valid = algo.process_returns(samples())
     value = algo.agent.network({"x": samples().observation["x"][0]}, {})[0]["value"].squeeze(-1)
     torch.testing.assert_close(return_[0] - advantage[0], value.detach())
@@ -131,11 +123,11 @@ def test_returns_are_advantages_on_top_of_values() -> None:
 
 
 def test_the_loss_is_the_agents_own() -> None:
-    algo = algo_of("ppo", algorithm.PPO)
+    algo = algo_of("ppo", rlpyt.PPO)
     agent, chunk = algo.agent, samples()
     seen = {"x": chunk.observation["x"][:-1]}
     with torch.no_grad():
-        old = {"action": agent.network(seen, {}, chunk.first[:-1])[0]["action"]}
+        old = {"action": agent.network(seen, {}, chunk.first[:-1])[0]["policy.action"]}
     return_, advantage, valid = algo.process_returns(chunk)
     loss, entropy, perplexity = algo.loss(
         AgentInputs(seen), chunk.action, return_, advantage, valid, old
@@ -149,7 +141,7 @@ def test_the_loss_is_the_agents_own() -> None:
 
 
 def test_memory_begins_anew_where_an_episode_does() -> None:
-    algo = algo_of("ppo", algorithm.PPO, MEMORY)
+    algo = algo_of("ppo", rlpyt.PPO, MEMORY)
     first = torch.zeros(*SPEC, dtype=torch.bool)
     first[5] = True
     state = {k: torch.ones_like(x) for k, x in algo.agent.initial_state(SPEC.B).items()}
@@ -164,7 +156,7 @@ def test_memory_begins_anew_where_an_episode_does() -> None:
 def test_with_memory_only_steps_before_the_first_reset_count(
     network: NetworkConfig, counted: int
 ) -> None:
-    algo = algo_of("ppo", algorithm.PPO, network)
+    algo = algo_of("ppo", rlpyt.PPO, network)
     chunk, state = samples(), algo.agent.initial_state(SPEC.B)
     chunk.first[0] = chunk.first[5, 0] = True
     chunk = chunk._replace(hidden_state={k: x.expand(9, *x.shape) for k, x in state.items()})
@@ -189,12 +181,12 @@ def test_what_cannot_be_taught_is_refused(change: dict[str, Any], message: str) 
 
 
 def test_the_class_has_rlpyts_own_spelling_too() -> None:
-    assert algorithm.RlAlgorithm is RLAlgorithm
+    assert rlpyt.RlAlgorithm is RLAlgorithm
     assert RLAlgorithm.opt_info_fields == ("loss", "gradNorm", "entropy", "perplexity")
 
 
 def test_learning_goes_on_from_a_saved_state() -> None:
-    one, two = algo_of("ppo", algorithm.PPO), algo_of("ppo", algorithm.PPO)
+    one, two = algo_of("ppo", rlpyt.PPO), algo_of("ppo", rlpyt.PPO)
     one.optimize_agent(0, samples())
     two.load_optim_state_dict(one.optim_state_dict())
     assert one.optimize_agent(1, samples()) == two.optimize_agent(1, samples())

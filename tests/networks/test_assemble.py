@@ -143,7 +143,7 @@ def test_default_weights_are_torchs_own() -> None:
     assert 0.45 < w.abs().max() <= 0.5  # uniform up to 1 / sqrt(4)
 
 
-def test_separate_gives_each_value_a_tower_of_its_own() -> None:
+def test_separate_gives_each_value_a_network_of_its_own() -> None:
     outputs: dict[str, Shape] = {"policy": (5,), "std": (5,), "value": (), "value_risk": (3,)}
     net = build_network(NetworkConfig(separate=True, lstm=4), SEEN["vector"], outputs)
     assert isinstance(net, SplitNetwork)
@@ -157,7 +157,7 @@ def test_separate_gives_each_value_a_tower_of_its_own() -> None:
     assert [found[name].shape for name in outputs] == [(B, 5), (B, 5), (B,), (B, 3)]
 
 
-def test_separate_towers_start_with_weights_of_their_own() -> None:
+def test_separate_networks_start_with_weights_of_their_own() -> None:
     net = build_network(NetworkConfig(separate=True), SEEN["vector"], OUTPUTS)
     a, b = (net.get_parameter(f"networks.{n}.body.layers.0.weight") for n in ("policy", "value"))
     assert not torch.equal(a, b)

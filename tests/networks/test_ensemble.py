@@ -64,7 +64,7 @@ def test_gradients_of_a_batched_product_are_those_of_the_networks() -> None:
     together(seen(5), HiddenState())[0]["value"].square().sum().backward()
     for i, network in enumerate(networks):
         network(seen(5), HiddenState())[0]["value"].square().sum().backward()
-        for layer, stacked in zip(network.parts["head.1"].layers, together.layers, strict=True):
+        for layer, stacked in zip(network.heads["1"].layers, together.layers, strict=True):
             torch.testing.assert_close(slope(stacked.weight)[i], slope(layer.weight).T)
             torch.testing.assert_close(slope(stacked.bias)[i, 0], slope(layer.bias))
         layer, stacked = network.outputs["value"], together.outputs["value"]

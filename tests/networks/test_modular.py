@@ -11,8 +11,9 @@ from operant.core.experience import HiddenState
 from operant.core.spaces import Shape
 from operant.networks.image import ConvNet, SmallCNN
 from operant.networks.modular import ModularNetwork
+from operant.networks.recurrent import LSTM
 from operant.networks.submodule import Identity1D, Identity3D, SubModule, identity
-from operant.networks.vector import LSTM, MLP
+from operant.networks.vector import MLP
 
 T, B = 6, 4
 NOTHING = HiddenState()

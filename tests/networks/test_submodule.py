@@ -6,6 +6,7 @@ import torch
 from operant.core.errors import UsageError
 from operant.core.spaces import Shape
 from operant.networks.image import ConvNet
+from operant.networks.recurrent import LSTM
 from operant.networks.submodule import (
     Chain,
     Identity1D,
@@ -17,7 +18,7 @@ from operant.networks.submodule import (
     key,
     module_dict,
 )
-from operant.networks.vector import LSTM, MLP
+from operant.networks.vector import MLP
 
 SHAPES: list[Shape] = [(), (6,), (6, 5), (6, 4, 3), (6, 5, 4, 3)]
 

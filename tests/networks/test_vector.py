@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState
-from operant.networks.vector import LSTM, MLP
+from operant.networks.recurrent import LSTM
+from operant.networks.vector import MLP
 
 T, B, F, H = 12, 5, 3, 7
 

@@ -10,15 +10,10 @@ from torch import Generator, Tensor
 
 from operant.core.errors import UsageError
 from operant.core.spaces import Space
-from operant.ops.distribution import (
-    Categorical,
-    Gaussian,
-    MultiCategorical,
-    SquashedGaussian,
-    check_masks,
-    distribution_for,
-    masks_of,
-)
+from operant.ops.categorical import Categorical, MultiCategorical
+from operant.ops.distribution import POLICY, distribution_for, masks_of
+from operant.ops.gaussian import Gaussian
+from operant.ops.reparameterized import SquashedGaussian, noise_for, rsample
 
 SPACES: dict[str, Space] = {
     "move": gs.Discrete(4, start=2),
@@ -30,7 +25,7 @@ SPACES: dict[str, Space] = {
 
 def some_params(*leading: int, seed: int = 0) -> dict[str, Tensor]:
     generator = Generator().manual_seed(seed)
-    shapes = distribution_for(SPACES).param_shapes
+    shapes = distribution_for(SPACES).outputs
     return {n: torch.randn(*leading, *shape, generator=generator) for n, shape in shapes.items()}
 
 
@@ -40,12 +35,17 @@ def test_each_space_has_its_distribution() -> None:
     assert parts["arms"] == MultiCategorical((2, 3))
     assert parts["keys"] == MultiCategorical((2, 2))
     assert parts["aim"] == Gaussian((2,))
-    assert distribution_for(SPACES, squash=True).parts["aim"] == SquashedGaussian((2,))
+    assert distribution_for(SPACES, SquashedGaussian).parts["aim"] == SquashedGaussian((2,))
 
 
 def test_the_network_is_told_how_many_numbers_each_action_needs() -> None:
-    shapes = distribution_for(SPACES).param_shapes
-    assert shapes == {"move": (4,), "arms": (5,), "keys": (4,), "aim": (4,)}
+    shapes = distribution_for(SPACES).outputs
+    assert shapes == {
+        "policy.move": (4,),
+        "policy.arms": (5,),
+        "policy.keys": (4,),
+        "policy.aim": (4,),
+    }
 
 
 def test_a_space_without_a_distribution_is_refused_by_name() -> None:
@@ -59,17 +59,17 @@ def test_a_product_sums_its_parts_and_passes_each_its_mask() -> None:
     action = product.sample(p, masks, Generator())
     log_prob, entropy, kl = torch.zeros(3, 3, 4)
     for name, part in product.parts.items():
-        log_prob += part.log_prob(p[name], action[name], masks.get(name))
-        entropy += part.entropy(p[name], masks.get(name))
-        kl += part.kl(p[name], q[name], masks.get(name))
+        log_prob += part.log_prob(p[POLICY + name], action[name], masks.get(name))
+        entropy += part.entropy(p[POLICY + name], masks.get(name))
+        kl += part.kl(p[POLICY + name], q[POLICY + name], masks.get(name))
     torch.testing.assert_close(product.log_prob(p, action, masks), log_prob)
-    torch.testing.assert_close(product.entropy(p, masks), entropy)
+    torch.testing.assert_close(product.evaluate(p, action, masks), (log_prob, entropy))
     torch.testing.assert_close(product.kl(p, q, masks), kl)
     assert (action["move"] % 2).sum() == 0
 
 
 def test_actions_come_by_name_in_record_units() -> None:
-    product, params = distribution_for(SPACES, squash=True), some_params(500)
+    product, params = distribution_for(SPACES, SquashedGaussian), some_params(500)
     action = product.sample(params, {}, Generator())
     shapes = {name: tuple(x.shape[1:]) for name, x in action.items()}
     assert shapes == {"move": (), "arms": (2,), "keys": (2,), "aim": (2,)}
@@ -79,24 +79,24 @@ def test_actions_come_by_name_in_record_units() -> None:
 
 def test_the_mode_of_a_product_is_the_mode_of_each_part() -> None:
     params, forbidden = some_params(5), torch.tensor([[False, True, True, True]]).expand(5, 4)
-    params["move"][:, 0] = 9.0
+    params["policy.move"][:, 0] = 9.0
     mode = distribution_for(SPACES).mode(params, {"move": forbidden})
-    assert torch.equal(mode["move"], params["move"][:, 1:].argmax(-1) + 1)
-    assert torch.equal(mode["aim"], params["aim"][:, :2])
+    assert torch.equal(mode["move"], params["policy.move"][:, 1:].argmax(-1) + 1)
+    assert torch.equal(mode["aim"], params["policy.aim"][:, :2])
 
 
 def test_a_pathwise_draw_of_several_boxes_has_the_sum_of_their_log_densities() -> None:
     boxes: dict[str, Space] = {"a": gs.Box(-1, 1, (2,)), "b": gs.Box(-1, 1, ())}
-    product = distribution_for(boxes, squash=True)
-    params = {"a": torch.zeros(3, 4), "b": -torch.ones(3, 2)}
-    action, log_prob = product.sample_with_log_prob(params, product.noise((3,), Generator()))
+    product = distribution_for(boxes, SquashedGaussian)
+    params = {"policy.a": torch.zeros(3, 4), "policy.b": -torch.ones(3, 2)}
+    action, log_prob = rsample(product, params, noise_for(product, (3,), Generator()))
     assert action["b"].shape == (3,)
     torch.testing.assert_close(log_prob, product.log_prob(params, action, {}))
 
 
 def test_a_pathwise_draw_of_a_discrete_action_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="action 'move': a draw from Categorical"):
-        distribution_for(SPACES).noise((1,), Generator())
+        noise_for(distribution_for(SPACES), (1,), Generator())
 
 
 def test_one_action_has_the_plain_mask() -> None:
@@ -123,8 +123,6 @@ def test_a_mask_over_no_action_is_refused_by_name(name: str, remedy: str) -> Non
         masks_of({name: torch.ones(5)}, SPACES)
 
 
-def test_a_mask_that_allows_nothing_is_refused_only_where_something_is_decided() -> None:
-    masks = {"move": torch.tensor([[True, False], [False, False]])}
-    check_masks(masks, deciding=torch.tensor([True, False]))
-    with pytest.raises(UsageError, match=r"mask of action 'move' allows nothing at index \[1\]"):
-        check_masks(masks)
+def test_an_action_may_be_called_as_other_outputs_are() -> None:
+    spaces: dict[str, Space] = {"value": gs.Discrete(2), "policy": gs.Discrete(3)}
+    assert distribution_for(spaces).outputs == {"policy.value": (2,), "policy.policy": (3,)}

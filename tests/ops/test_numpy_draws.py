@@ -8,8 +8,8 @@ import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from operant.core.spaces import Space
-from operant.ops import few
 from operant.ops.distribution import distribution_for
+from operant.ops.reparameterized import SquashedGaussian
 
 SPACES: dict[str, Space] = {"go": Discrete(3), "push": Box(-1, 1, (2,))}
 DISTRIBUTION = distribution_for(SPACES)
@@ -17,14 +17,15 @@ DISTRIBUTION = distribution_for(SPACES)
 
 def params(rows: int) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
-    shapes = DISTRIBUTION.param_shapes.items()
+    shapes = DISTRIBUTION.outputs.items()
     return {name: 2 * torch.randn(rows, *shape, generator=generator) for name, shape in shapes}
 
 
 def test_actions_are_those_that_the_distribution_draws() -> None:
     ours, theirs = (torch.Generator().manual_seed(5) for _ in range(2))
     given = params(50)
-    drawn, _ = few.sample(DISTRIBUTION, {k: x.numpy() for k, x in given.items()}, ours, (0, 50, 50))
+    arrays = {k: x.numpy() for k, x in given.items()}
+    drawn, _ = DISTRIBUTION.sample_numpy(arrays, ours, (0, 50, 50))
     expected = DISTRIBUTION.sample(given, {}, theirs)
     assert drawn["go"].tolist() == expected["go"].tolist()
     np.testing.assert_allclose(drawn["push"], expected["push"].numpy(), rtol=1e-5, atol=1e-6)
@@ -34,8 +35,9 @@ def test_actions_are_those_that_the_distribution_draws() -> None:
 def test_their_probability_is_the_distributions() -> None:
     given, generator = params(50), torch.Generator().manual_seed(5)
     arrays = {name: x.numpy() for name, x in given.items()}
-    drawn, log_prob = few.sample(DISTRIBUTION, arrays, generator, (0, 50, 50))
+    drawn, log_prob = DISTRIBUTION.sample_numpy(arrays, generator, (0, 50, 50))
     actions = {name: torch.from_numpy(x) for name, x in drawn.items()}
+    assert log_prob is not None
     expected = DISTRIBUTION.log_prob(given, actions, {})
     np.testing.assert_allclose(log_prob, expected.numpy(), rtol=1e-4, atol=1e-5)
     assert log_prob.dtype == np.float32
@@ -43,30 +45,27 @@ def test_their_probability_is_the_distributions() -> None:
 
 def test_some_rows_are_drawn_as_among_all() -> None:
     arrays = {name: x.numpy() for name, x in params(8).items()}
-    whole, _ = few.sample(DISTRIBUTION, arrays, torch.Generator().manual_seed(5), (0, 8, 8))
+    whole, _ = DISTRIBUTION.sample_numpy(arrays, torch.Generator().manual_seed(5), (0, 8, 8))
     part = {name: x[3:6] for name, x in arrays.items()}
-    some, _ = few.sample(DISTRIBUTION, part, torch.Generator().manual_seed(5), (3, 6, 8))
+    some, _ = DISTRIBUTION.sample_numpy(part, torch.Generator().manual_seed(5), (3, 6, 8))
     assert all(np.array_equal(some[name], whole[name][3:6]) for name in SPACES)
 
 
 def test_squashed_actions_are_those_that_the_distribution_draws() -> None:
-    squashed = distribution_for(SPACES, squash=True)
+    squashed = distribution_for(SPACES, SquashedGaussian)
     ours, theirs = (torch.Generator().manual_seed(5) for _ in range(2))
     given = params(50)
-    given["push"][0, 0], given["push"][1, 1] = 30.0, -30.0
+    given["policy.push"][0, 0], given["policy.push"][1, 1] = 30.0, -30.0
     arrays = {name: x.numpy() for name, x in given.items()}
-    drawn = few.draw(squashed, arrays, ours, (0, 50, 50))
+    drawn, nothing = squashed.sample_numpy(arrays, ours, (0, 50, 50), log_prob=False)
+    assert nothing is None
     expected = squashed.sample(given, {}, theirs)
     assert drawn["go"].tolist() == expected["go"].tolist()
     np.testing.assert_allclose(drawn["push"], expected["push"].numpy(), rtol=1e-5, atol=1e-6)
     assert 0.999 < drawn["push"].max() < 1
     assert drawn["push"].dtype == np.float32
-    some = few.draw(
-        squashed,
-        {name: x[3:6] for name, x in arrays.items()},
-        torch.Generator().manual_seed(5),
-        (3, 6, 50),
-    )
+    part = {name: x[3:6] for name, x in arrays.items()}
+    some, _ = squashed.sample_numpy(part, torch.Generator().manual_seed(5), (3, 6, 50), False)
     assert all(np.array_equal(some[name], drawn[name][3:6]) for name in SPACES)
 
 
@@ -74,5 +73,5 @@ def test_squashed_actions_are_those_that_the_distribution_draws() -> None:
     ("space", "can"), [(Discrete(2), True), (Box(-1, 1, (2, 2)), True), (MultiDiscrete([2]), False)]
 )
 def test_only_simple_parts_are_drawn_here(space: Space, can: bool) -> None:
-    assert few.drawable(distribution_for({"a": space})) is can
-    assert few.drawable(distribution_for({"a": space}, squash=True)) is can
+    assert distribution_for({"a": space}).in_numpy is can
+    assert distribution_for({"a": space}, SquashedGaussian).in_numpy is can

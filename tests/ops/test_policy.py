@@ -63,19 +63,6 @@ def test_the_clip_fraction_counts_ratios_outside_on_either_side() -> None:
     assert outside.tolist() == [0, 0, 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("value", "target", "expected"),
-    [
-        (1.1, 3.0, 0.5 * 1.9**2),  # moved little: as it is
-        (2.0, 3.0, 0.5 * 1.8**2),  # moved towards the target beyond the clip: the cut one is worse
-        (2.0, 0.0, 0.5 * 2.0**2),  # moved away from the target: the value itself is worse
-    ],
-)
-def test_the_clipped_value_loss(value: float, target: float, expected: float) -> None:
-    arguments = (torch.tensor(value), torch.tensor(1.0), torch.tensor(target))
-    assert policy.clipped_value_loss(*arguments, CLIP).item() == pytest.approx(expected)
-
-
 def test_explained_variance_is_one_for_the_truth_and_zero_for_a_constant() -> None:
     target = torch.tensor([1.0, 2.0, 3.0, 6.0])
     assert policy.explained_variance(target + 5, target).item() == pytest.approx(1)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from worked import Column, column, record, sloped, table, totalling
 
-from operant.agents.actor_critic import Batch
-from operant.agents.sequence import passes, substate, unroll, values_of
-from operant.core.experience import HiddenState, Tensors
+from operant.agents.advantages import Batch, values
+from operant.agents.unroll import passes, unroll
+from operant.core.experience import HiddenState, Tensors, substate
 from operant.networks.custom import CustomNetwork
 
 STATES = Column([3, 1, 2, 0], [0, 0, 0])
@@ -83,7 +83,7 @@ def test_a_networks_state_is_told_apart_by_its_name() -> None:
 
 
 def test_values_now_and_next_are_one_row_apart() -> None:
-    now, after = values_of(table(value=VALUES), record(STATES))
+    now, after = values(table(value=VALUES), record(STATES))
     assert (column(now), column(after)) == ([30, 10, 20], [10, 20, 0])
 
 
@@ -92,7 +92,7 @@ def test_a_replaced_row_leads_to_its_final_observation_and_no_other_does() -> No
         Column([3, 1, 2, 0], [0, 0, 0], terminated=(1,), replaced={1: 3}),
         Column([1, 1, 1, 1], [0, 0, 0], truncated=(0, 2), replaced={0: 2, 2: 0}),
     ]
-    now, after = values_of(table(value=VALUES), record(*columns))
+    now, after = values(table(value=VALUES), record(*columns))
     assert after.T.tolist() == [[10, 30, 0], [20, 10, 0]]
     assert now.T.tolist() == [[30, 10, 20], [10, 10, 10]]
 
@@ -103,7 +103,7 @@ def test_final_observations_of_several_environments_meet_their_own_memories() ->
         Column([2, 2, 2], [0, 0], truncated=(0,), first=(0, 1), replaced={0: 5}),
     ]
     carried = torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 2.0]])[..., None]
-    _, after = values_of(totalling(value=[1.0]), record(*columns, total=carried))
+    _, after = values(totalling(value=[1.0]), record(*columns, total=carried))
     assert after.T.tolist() == [[2, 2 + 4], [2 + 5, 4]]
 
 

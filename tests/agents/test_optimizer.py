@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 from worked import entries, table
 
-from operant.agents.optimize import Optimizer, Target, averaged, total, updates_due
+from operant.agents.optimizer import Optimizer, averaged, total
+from operant.agents.target import Target
 from operant.core.schedule import Schedule
+from operant.memory.replay_settings import ReplayConfig
 from operant.networks.normalize import RunningStatistics
 
 
 def descend(optimizer: Optimizer, loss: torch.Tensor, steps: int) -> torch.Tensor:
     """Follow the gradient of `loss`; its norm."""
-    gradients, norm = optimizer.gradient(loss)
-    optimizer.follow(gradients, steps)
-    return norm
+    gradients, metrics = optimizer.differentiate({"loss": loss})
+    return optimizer.step(gradients, metrics, steps)["grad_norm"]
 
 
 def slide(optimizer: Optimizer, parameter: nn.Parameter, steps: int = 0) -> float:
@@ -80,7 +80,7 @@ def test_a_target_network_moves_by_its_share_and_its_source_not_at_all(
     source = table(value=[[10.0]])
     target = Target(source)
     target.load_state_dict(table(value=[[2.0]]).state_dict())
-    target.follow(tau)
+    target.polyak_update(tau)
     assert entries(target.network, "value").item() == expected
     assert entries(source, "value").item() == 10.0
 
@@ -97,7 +97,7 @@ def test_a_target_network_follows_weights_that_were_loaded() -> None:
     source = table(value=[[10.0]])
     target = Target(source)
     source.load_state_dict(table(value=[[50.0]]).state_dict())
-    target.follow(0.5)
+    target.polyak_update(0.5)
     assert entries(target.network, "value").item() == 30.0
 
 
@@ -107,7 +107,7 @@ def test_a_target_network_takes_over_running_statistics() -> None:
     source.add_module("statistics", statistics)
     target = Target(source)
     statistics.update(torch.tensor([[3.0], [5.0]]))
-    target.follow(0.1)
+    target.polyak_update(0.1)
     buffers = dict(target.network.named_buffers())  # type: ignore[attr-defined]  # a module
     assert buffers["statistics.mean"].item() == 4.0
     assert buffers["statistics.count"].item() == 2
@@ -142,13 +142,13 @@ def test_metrics_are_averaged_by_name() -> None:
 def test_updates_are_due_for_steps_beyond_those_waited_for(
     stored: int, done: int, due: int
 ) -> None:
-    config = SimpleNamespace(learning_starts=100, updates_per_step=0.25)
-    assert updates_due(stored, config, done) == due
+    config = ReplayConfig(learning_starts=100, updates_per_step=0.25)
+    assert config.updates_due(stored, done) == due
 
 
 def test_several_updates_a_step_are_all_due() -> None:
-    config = SimpleNamespace(learning_starts=10, updates_per_step=2.5)
-    assert updates_due(13, config, 0) == 7
+    config = ReplayConfig(learning_starts=10, updates_per_step=2.5)
+    assert config.updates_due(13, 0) == 7
 
 
 def network_and_loss(seed: int) -> tuple[nn.Sequential, torch.Tensor]:
@@ -162,7 +162,7 @@ def network_and_loss(seed: int) -> tuple[nn.Sequential, torch.Tensor]:
 
 def test_steps_are_bit_for_bit_those_of_torchs_adam() -> None:
     (ours, x), (theirs, _) = network_and_loss(3), network_and_loss(3)
-    optimizer = Optimizer(ours.parameters(), Schedule(0.01, 0.001, 20), 1.0, 1e-5)
+    optimizer = Optimizer(ours.parameters(), Schedule(0.01, 0.001, 20), 1.0, eps=1e-5)
     adam = torch.optim.Adam(theirs.parameters(), eps=1e-5, fused=True)
     for step in range(20):
         descend(optimizer, ours(x).square().mean(), step)

@@ -10,10 +10,13 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from torch import Tensor, nn
-from worked import Column, column, entries, masked, record, slopes, table, totalling
+from worked import Column, column, entries, masked, prepare, record, slopes
+from worked import policy_table as table
+from worked import policy_totalling as totalling
 
-from operant.agents.actor_critic import ActorCritic, ActorCriticConfig
-from operant.agents.optimize import total
+from operant.agents.a2c import A2CConfig, ActorCritic
+from operant.agents.optimizer import total
+from operant.agents.unroll import evaluate_actions
 from operant.core.experience import Experience, HiddenState
 from operant.core.protocols import Network
 from operant.core.schedule import Schedule
@@ -27,7 +30,7 @@ HALF = math.log(0.5)
 
 
 def agent_with(network: Network, **settings: Any) -> ActorCritic:
-    config = ActorCriticConfig(**({"gamma": GAMMA, "lam": LAM, "max_grad_norm": 0} | settings))
+    config = A2CConfig(**({"gamma": GAMMA, "lam": LAM, "max_grad_norm": 0} | settings))
     return ActorCritic(network, {"action": Discrete(2)}, RolloutCache(2), config, seed=1)
 
 
@@ -92,24 +95,24 @@ def eventful(steps: int = 12, envs: int = 4) -> Experience:
     ],
 )
 def test_the_advantage_at_the_end_of_an_episode(column_of: Column, expected: float) -> None:
-    batch = critic().prepare(record(column_of))
+    batch = prepare(critic(), record(column_of))
     assert batch.advantage[0, 0].item() == pytest.approx(expected)
 
 
 def test_the_last_row_bootstraps_from_what_comes_after_the_chunk() -> None:
-    batch = critic().prepare(record(Column([0, 1, 2], [1, 2])))
+    batch = prepare(critic(), record(Column([0, 1, 2], [1, 2])))
     assert batch.advantage[1, 0].item() == pytest.approx(2 + GAMMA * 10 - 7)
 
 
 def test_advantages_over_many_episodes_are_those_of_a_walk_through_each() -> None:
     chunk = eventful()
-    batch = critic().prepare(chunk)
+    batch = prepare(critic(), chunk)
     torch.testing.assert_close(batch.advantage, slow_advantages(chunk, [5.0, 7.0, 10.0, 20.0]))
     assert chunk.replaced.sum() >= 5
 
 
 def test_the_value_target_is_the_advantage_plus_the_value() -> None:
-    batch = critic(lam=1.0).prepare(record(Column([0, 1, 2], [1, 2])))
+    batch = prepare(critic(lam=1.0), record(Column([0, 1, 2], [1, 2])))
     assert column(batch.target) == pytest.approx([1 + GAMMA * (2 + GAMMA * 10), 2 + GAMMA * 10])
 
 
@@ -117,7 +120,7 @@ def test_a_final_observation_is_judged_with_the_memory_of_its_own_episode() -> N
     agent = agent_with(totalling(value=[1.0], action=[0.0, 0.0]))
     carried = torch.tensor([0.0, 2.0, 6.0])[:, None, None]  # after states 2, then 4
     column_of = Column([2, 4, 3], [0, 0], truncated=(1,), first=(0, 2), replaced={1: 5})
-    batch = agent.prepare(record(column_of, total=carried))
+    batch = prepare(agent, record(column_of, total=carried))
     assert batch.advantage[1, 0].item() == pytest.approx(GAMMA * (2 + 4 + 5) - (2 + 4))
 
 
@@ -127,7 +130,7 @@ def test_a_final_observation_shown_in_a_wasted_row_keeps_the_memory_too() -> Non
     chunk = record(
         Column([2, 5, 3, 1], [0, 0, 0], truncated=(0,), invalid=(1,), first=(0, 2)), total=carried
     )
-    batch = agent.prepare(chunk)
+    batch = prepare(agent, chunk)
     assert batch.advantage[0, 0].item() == pytest.approx(GAMMA * (2 + 5) - 2)
     assert batch.advantage[2, 0].item() == pytest.approx(GAMMA * (3 + 1) - 3)
 
@@ -136,20 +139,23 @@ def test_memory_is_fresh_where_an_episode_begins() -> None:
     agent = agent_with(totalling(value=[1.0], action=[0.0, 0.0]))
     stale = torch.full((3, 1, 1), 100.0)
     chunk = record(Column([2, 4, 3], [0, 0], terminated=(0,), first=(0, 1)), total=stale)
-    batch = agent.prepare(chunk)
+    batch = prepare(agent, chunk)
     assert column(batch.target - batch.advantage) == [2.0, 4.0]
-    assert agent.evaluate(batch)[2][:, 0].tolist() == [2.0, 4.0]
+    assert evaluate_actions(agent.network, agent.distribution, batch)[2][:, 0].tolist() == [
+        2.0,
+        4.0,
+    ]
 
 
 def test_memory_goes_on_from_the_chunk_before() -> None:
     agent = agent_with(totalling(value=[1.0], action=[0.0, 0.0]))
     carried = torch.full((3, 1, 1), 100.0)
-    batch = agent.prepare(record(Column([2, 4, 3], [0, 0], first=()), total=carried))
+    batch = prepare(agent, record(Column([2, 4, 3], [0, 0], first=()), total=carried))
     assert column(batch.target - batch.advantage) == [102.0, 106.0]
 
 
 def losses_of(agent: ActorCritic, *columns: Column) -> dict[str, float]:
-    batch = agent.prepare(record(*columns))
+    batch = prepare(agent, record(*columns))
     return {name: x.item() for name, x in agent.compute_loss(batch, batch.valid)[0].items()}
 
 
@@ -163,7 +169,7 @@ def test_losses_are_those_worked_by_hand() -> None:
 
 def test_a_loss_without_weight_moves_nothing() -> None:
     agent = critic(value_coef=0.0, entropy_coef=0.0)
-    batch = agent.prepare(record(Column([0, 1, 2], [1, 2])))
+    batch = prepare(agent, record(Column([0, 1, 2], [1, 2])))
     total(agent.compute_loss(batch, batch.valid)[0]).backward()
     assert entries(agent.network, "value").grad is None
 
@@ -191,7 +197,7 @@ def test_the_log_probability_is_that_of_the_action_taken() -> None:
 
 def test_no_gradient_reaches_a_value_but_through_its_own_error() -> None:
     agent = critic(value_coef=1.0)
-    batch = agent.prepare(record(Column([0, 1, 2], [1, 2])))
+    batch = prepare(agent, record(Column([0, 1, 2], [1, 2])))
     total(agent.compute_loss(batch, batch.valid)[0]).backward()
     errors = [-x / 2 for x in column(batch.advantage)]
     assert slopes(agent.network, "value") == pytest.approx([*errors, 0.0, 0.0])
@@ -202,7 +208,7 @@ def test_an_action_better_than_expected_becomes_likelier(reward: float, sign: in
     agent = critic(lr=Schedule(0.01))
     agent.memory.store(record(Column([0, 1], [reward], action=[1], terminated=(0,))))
     agent.update()
-    logits = agent.network({"state": torch.tensor([0])}, HiddenState())[0]["action"][0]
+    logits = agent.network({"state": torch.tensor([0])}, HiddenState())[0]["policy.action"][0]
     assert (logits[1] - logits[0]).item() == pytest.approx(sign * 0.02, rel=1e-3)
 
 
@@ -224,14 +230,17 @@ def test_the_entropy_bonus_evens_out_a_policy() -> None:
 
 
 def test_advantages_are_standardised_over_what_was_decided() -> None:
-    agent = critic(normalize_advantage=True)
-    chunk = record(Column([0, 1, 2, 3], [9, 7, 1e6], terminated=(0, 1), invalid=(2,)))
-    batch = agent.prepare(chunk)
+    lean = table(value=VALUE, action=[[0.0, math.log(3)]] * 4)
+    agent = agent_with(lean, normalize_advantage=True)
+    flags: Any = {"terminated": (0, 1), "invalid": (2,)}
+    chunk = record(Column([0, 1, 2, 3], [9, 7, 1e6], action=[0, 1, 0], **flags))
+    batch = prepare(agent, chunk)
     assert column(batch.advantage)[:2] == pytest.approx([4.0, 0.0])
-    assert column(agent.advantage(batch, batch.valid)) == pytest.approx([1.0, -1.0, 0.0])
+    loss = agent.compute_loss(batch, batch.valid)[0]["policy"].item()
+    assert loss == pytest.approx(-(math.log(0.25) - math.log(0.75)) / 2)  # of 1 and -1
 
 
-def towers() -> tuple[ActorCritic, nn.Module, nn.Module]:
+def split() -> tuple[ActorCritic, nn.Module, nn.Module]:
     config = NetworkConfig(hidden=(4,), separate=True)
     outputs = ActorCritic.output_space({"action": Discrete(2)})
     generator = torch.Generator().manual_seed(0)
@@ -242,13 +251,13 @@ def towers() -> tuple[ActorCritic, nn.Module, nn.Module]:
 
 
 @pytest.mark.parametrize("loss", ["policy", "value"])
-def test_separate_towers_learn_only_from_their_own_loss(loss: str) -> None:
-    agent, policy, value = towers()
+def test_separate_networks_learn_only_from_their_own_loss(loss: str) -> None:
+    agent, policy, value = split()
     x = torch.tensor([[[0.5, -0.3]], [[0.1, 0.2]], [[0.4, 0.4]]])
     chunk = record(Column([0, 1, 2], [1, 2]))._replace(
         observation={"x": x}, final_observation={"x": x[:2]}
     )
-    batch = agent.prepare(chunk)
+    batch = prepare(agent, chunk)
     agent.compute_loss(batch)[0][loss].backward()
     moved = {
         "policy": all(p.grad is not None for p in policy.parameters()),
@@ -257,14 +266,14 @@ def test_separate_towers_learn_only_from_their_own_loss(loss: str) -> None:
     assert moved == {"policy": loss == "policy", "value": loss == "value"}
 
 
-def test_a_separate_values_tower_gives_the_bootstrap() -> None:
-    agent, _, value = towers()
+def test_a_separate_value_network_gives_the_bootstrap() -> None:
+    agent, _, value = split()
     x = torch.tensor([[[0.5, -0.3]], [[0.1, 0.2]]])
     chunk = record(Column([0, 1], [1.0]))._replace(
         observation={"x": x}, final_observation={"x": x[:1]}
     )
     now, after = (value({"x": row}, HiddenState())[0]["value"].item() for row in x)
-    assert agent.prepare(chunk).advantage.item() == pytest.approx(1 + GAMMA * after - now)
+    assert prepare(agent, chunk).advantage.item() == pytest.approx(1 + GAMMA * after - now)
 
 
 def test_acting_draws_each_action_as_often_as_it_is_likely() -> None:
@@ -288,11 +297,11 @@ def test_a_forbidden_action_is_never_taken_nor_learned_about() -> None:
     action, memo = agent.act({"state": torch.zeros(500, dtype=torch.int64), "action_mask": mask})
     assert action["action"].sum() == 0
     assert memo.tensors["log_prob"].abs().max() == 0
-    batch = agent.prepare(masked(record(Column([0, 1], [2.0], terminated=(0,))), [1, 0], [1, 1]))
+    batch = prepare(agent, masked(record(Column([0, 1], [2.0], terminated=(0,))), [1, 0], [1, 1]))
     assert agent.compute_loss(batch)[0]["policy"].item() == 0
 
 
-def test_every_tower_with_memory_keeps_up_while_acting() -> None:
+def test_every_network_with_memory_keeps_up_while_acting() -> None:
     network = totalling(value=[1.0], action=[0.0, 0.0])
     agent = agent_with(network)
     state = HiddenState(total=torch.tensor([[3.0]]))
