@@ -22,7 +22,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
-    "a2c": "test_actor_critic.py",
+    "a2c": "test_a2c.py",
     "ppo": "test_ppo.py",
     "dqn": "test_dqn.py",
     "sac": "test_sac.py",
@@ -50,34 +50,56 @@ class Break:
         path.write_text(source.replace(self.old, self.new))
 
 
-A2C, PPO, DQN, SAC = (f"agents/{name}.py" for name in ("actor_critic", "ppo", "dqn", "sac"))
-SEQUENCE, OPTIMIZE = "agents/sequence.py", "agents/optimize.py"
-ENSEMBLE = "networks/ensemble.py"
+A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER = (
+    f"agents/{name}.py"
+    for name in (
+        *("a2c", "ppo", "dqn", "sac", "advantages", "unroll", "target", "off_policy"),
+        *("critics", "optimizer"),
+    )
+)
+ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
+N_STEP = [
+    ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
+    ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
+    ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
+    ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+]
 
 # By agent and file: what it amounts to, the expression, and what takes its place.
 TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
     "a2c": {
-        A2C: [
+        ADVANTAGES: [
             ("bootstraps past the end of the task", "gamma * ~chunk.terminated", "gamma"),
             ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
             ("traces into the next episode", "lam * ~chunk.cut", "lam * ~chunk.terminated"),
-            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
-            ("lambda dropped", "self.config.lam * ~", "1.0 * ~"),
-            ("value target minus the value", "advantage + value_now", "advantage - value_now"),
+            ("gamma dropped", "= gamma * ~", "= 1.0 * ~"),
+            ("lambda dropped", "= lam * ~", "= 1.0 * ~"),
             (
-                "value error against the advantage",
-                "guess - batch.target",
-                "guess - batch.advantage",
+                "value target minus the value",
+                "target=advantage + value",
+                "target=advantage - value",
             ),
-            ("entropy punished", '"entropy": -policy.', '"entropy": policy.'),
-            ("wasted steps learned from", "(batch, batch.valid)", "(batch, None)"),
-            ("value_coef dropped", '"value": self.config.value_coef', '"value": 1.0'),
-            ("entropy_coef dropped", '"entropy": self.config.entropy_coef', '"entropy": 1.0'),
-        ],
-        SEQUENCE: [
             ("bootstraps from a reset observation", "if chunk.replaced.any()", "if False"),
             ("a final observation without its memory", "k: x[1:][chunk", "k: 0 * x[1:][chunk"),
+        ],
+        A2C: [
+            (
+                "value error against the advantage",
+                "value - batch.target",
+                "value - batch.advantage",
+            ),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
+            ("value_coef dropped", "(self.config.value_coef,", "(1.0,"),
+            ("entropy_coef dropped", "self.config.entropy_coef)", "1.0)"),
+            (
+                "advantages never standardised",
+                "if self.config.normalize_advantage",
+                "if False",
+            ),
+        ],
+        UNROLL: [
             (
                 "hidden state not reset at first",
                 "batch.first[start:end],",
@@ -85,78 +107,99 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ),
         ],
         RETURNS: [("advantage without its baseline", "next_value - value,", "next_value,")],
-        POLICY: [("policy loss upside down", "return -log_prob *", "return log_prob *")],
+        POLICY: [
+            ("policy loss upside down", "return -log_prob *", "return log_prob *"),
+            ("the value's weight on the entropy", "entropy_coef * entropy", "value_coef * entropy"),
+        ],
+        OPTIMIZER: [
+            ("one loss of several", "return reduce(torch.add, losses", "return min(losses"),
+        ],
     },
     "ppo": {
         PPO: [
             ("ratio upside down", "log_prob - batch.log_prob", "batch.log_prob - log_prob"),
-            ("gain minimised", '"policy": -policy.', '"policy": policy.'),
-            ("entropy punished", '"entropy": -policy.', '"entropy": policy.'),
+            ("gain minimised", "policy=-policy.", "policy=policy."),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
             (
                 "value error against the advantage",
-                "guess - batch.target",
-                "guess - batch.advantage",
+                "value - batch.target",
+                "value - batch.advantage",
             ),
             ("one epoch", "passes(batch, config.epochs", "passes(batch, 1"),
+            (
+                "advantages never standardised",
+                "if self.config.normalize_advantage",
+                "if False",
+            ),
+            ("epochs whatever the divergence", "if config.target_kl and", "if False and"),
         ],
         POLICY: [
             ("min → max", "gain <= bound", "gain >= bound"),
-            ("clipped from above alone", "1 - clip, 1 + clip", "0, 1 + clip"),
-            ("clipped from below alone", "1 - clip, 1 + clip", "1 - clip, 9e9"),
+            ("clipped from above alone", "clamp(1 - clip, 1 + clip)", "clamp(0, 1 + clip)"),
+            ("clipped from below alone", "clamp(1 - clip, 1 + clip)", "clamp(1 - clip, 9e9)"),
             ("ratio without its exponential", "ratio = log_ratio.exp()", "ratio = 1 + log_ratio"),
         ],
-        A2C: [
-            ("advantages never standardised", "if not self.config.normalize_advantage", "if True"),
-            ("no gamma in what is bootstrapped", "self.config.gamma * ~", "1.0 * ~"),
-            ("value target minus the value", "advantage + value_now", "advantage - value_now"),
+        ADVANTAGES: [
+            ("no gamma in what is bootstrapped", "= gamma * ~", "= 1.0 * ~"),
+            (
+                "value target minus the value",
+                "target=advantage + value",
+                "target=advantage - value",
+            ),
         ],
-        SEQUENCE: [
+        UNROLL: [
             ("wasted steps learned from", "rows.valid.nonzero()", "(rows.valid | True).nonzero()"),
             ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
         ],
     },
     "dqn": {
-        DQN: [
-            ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
-            ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
-            ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
-            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+        OFF_POLICY: [
+            *N_STEP,
             ("one reward whatever n", "batch.cut, self.config.n_step", "batch.cut, 1"),
+            ("priorities of the losses", "error = error.abs()", "error = error**2"),
+            ("no priorities", "self.memory.prioritize(drawn.place, error)", "pass"),
+        ],
+        DQN: [
             ("target from the online network", "(self.target.network, b", "(self.network, b"),
             ("double by the wrong network", "if self.config.double", "if not self.config.double"),
-            ("double judged by its own choice", "q_of(ahead, best", "q_of(judge, best"),
+            ("double judged by its own choice", "q_of(next_q, best", "q_of(chooser, best"),
             (
                 "masks forgotten in targets",
-                "greedy(judge, self.choices, masks)",
-                "greedy(judge, self.choices, {})",
+                "greedy(chooser, self.choices, masks)",
+                "greedy(chooser, self.choices, {})",
             ),
             (
                 "masks of the row before",
                 "slice(*rows)), self.names)",
                 "slice(0, rows[1] - 1)), self.names)",
             ),
-            ("target network never moves", "self.target.follow(self.config.tau)", "pass"),
+            (
+                "target network never moves",
+                "self.target.polyak_update(self.config.tau)",
+                "pass",
+            ),
             ("target network moves at once", "% self.config.target_every == 0", ">= 0"),
-            (
-                "wasted rows learned from",
-                "masked_mean(each, valid)",
-                "masked_mean(each, None)",
-            ),
-            ("importance weights dropped", "weight * value.huber(error)", "value.huber(error)"),
-            (
-                "priorities of the losses",
-                "surprise(error.detach().abs()",
-                "surprise(error.detach() ** 2",
-            ),
+            ("wasted rows learned from", "weight * loss, valid)", "weight * loss, None)"),
+            ("importance weights dropped", "weight * loss, valid)", "loss, valid)"),
             ("epsilon stands still", "self.epsilon(acted)", "self.epsilon(0)"),
         ],
-        VALUE: [("duelling without the mean", "discrete.flatten(x - mean", "discrete.flatten(x")],
-        OPTIMIZE: [
+        VALUE: [("duelling without the mean", "from_rows(x - mean", "from_rows(x")],
+        TARGET: [
             ("gradients into the target network", ".requires_grad_(False)", ""),
-            ("tau backwards", "(*self._weights, tau)", "(*self._weights, 1 - tau)"),
-            ("a burst when learning starts", "(stored - config.learning_starts)", "stored"),
+            (
+                "tau backwards",
+                "list(self.source.parameters()), tau)",
+                "list(self.source.parameters()), 1 - tau)",
+            ),
         ],
-        SEQUENCE: [
+        REPLAY: [
+            (
+                "a burst when learning starts",
+                "int((stored - self.learning_starts)",
+                "int((stored - 0)",
+            ),
+        ],
+        UNROLL: [
             (
                 "hidden state not reset at first",
                 "batch.first[start:end],",
@@ -165,46 +208,41 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         ],
     },
     "sac": {
+        OFF_POLICY: N_STEP,
         SAC: [
-            ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
-            ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
-            ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
-            ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
             ("twin min → max", "x.amin(-2)", "x.amax(-2)"),
-            ("entropy punished", "worth + self.log_alpha", "worth - self.log_alpha"),
+            ("entropy punished", "soft + self.log_alpha", "soft - self.log_alpha"),
             ("entropy dropped", ".detach().exp() * entropy", ".detach().exp() * 0"),
             (
                 "log of alpha for alpha",
                 "self.log_alpha.detach().exp() *",
                 "self.log_alpha.detach() *",
             ),
-            ("alpha the wrong way", "follow([slope]", "follow([-slope]"),
-            ("actor descends its critics", "return -policy.masked", "return policy.masked"),
+            ("alpha the wrong way", "apply([gradient]", "apply([-gradient]"),
+            ("actor descends its critics", '{"actor": -policy.masked', '{"actor": policy.masked'),
             ("density for entropy", "append(-log_prob)", "append(log_prob)"),
             (
                 "targets from the online critics",
-                "soft_value(self.target.network",
-                "soft_value(self.critic",
+                "soft_value(self.critics.target.network",
+                "soft_value(self.critics.network",
             ),
             (
                 "the actor's gradient for critics",
-                "self.actor_optimizer.gradient(loss)",
-                "self.critic_optimizer.gradient(loss)",
+                "self.actor_loss, self.actor_optimizer)",
+                "self.actor_loss, self.critic_optimizer)",
             ),
-            ("continuous part dropped", '[q["value"].squeeze(-1), *parts]', "parts"),
             (
                 "masks forgotten in expectations",
-                "self.choices[k], masks.get(k))",
-                "self.choices[k], None)",
+                "logits, mask = out[POLICY + name], masks.get(name)",
+                "logits, mask = out[POLICY + name], None",
             ),
             ("target entropy of a Box positive", "target -= 0 if", "target += 0 if"),
-            (
-                "wasted rows learned from",
-                "masked_mean(x, valid)",
-                "masked_mean(x, None)",
-            ),
-            ("importance weights dropped", "weight.unsqueeze(-1) * each", "each"),
-            ("tau dropped", "target.follow(self.config.tau)", "target.follow(1.0)"),
+            ("wasted rows learned from", "masked_mean(x, valid)", "masked_mean(x, None)"),
+            ("importance weights dropped", "weight.unsqueeze(-1) * squares", "squares"),
+            ("tau dropped", "polyak_update(self.config.tau)", "polyak_update(1.0)"),
+        ],
+        CRITICS: [
+            ("continuous part dropped", '[out["value"].squeeze(-1), *parts]', "parts"),
         ],
         ENSEMBLE: [
             (
@@ -213,7 +251,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 'HiddenState(within(hidden_state, "0"))',
             ),
         ],
-        VALUE: [("even expectation", "probability * worth, 0)", "worth / 3, 0)")],
+        VALUE: [("even expectation", "probability * values, 0)", "values / 3, 0)")],
     },
 }
 BREAKS = [
@@ -241,6 +279,7 @@ def noticed(found: Break) -> str:
         copy, red = Path(place), FirstRed()
         shutil.copytree(ROOT / "operant", copy / "operant", ignore=shutil.ignore_patterns("__py*"))
         shutil.copytree(ROOT / "tests" / "agents", copy / "tests" / "agents")
+        shutil.copy(ROOT / "tests" / "agent_parts.py", copy / "tests" / "agents")
         shutil.copy(ROOT / "pyproject.toml", copy)
         found.apply(copy / "operant")
         sys.path.insert(0, place)

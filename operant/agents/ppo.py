@@ -115,10 +115,9 @@ class PPO(AgentBase):
     def learn(self, batch: Any) -> list[Tensors]:
         """`epochs` passes over the batch in minibatches; metrics of each gradient step."""
         config, recurrent = self.config, self.network.recurrent
+        epochs = passes(batch, config.epochs, config.minibatch, recurrent, self.generator)
         learned: list[Tensors] = []
-        for minibatches in passes(
-            batch, config.epochs, config.minibatch, recurrent, self.generator
-        ):
+        for minibatches in epochs:
             for minibatch, valid in minibatches:
                 learned.append(self.descend(self.descents[0], minibatch, valid))
             if config.target_kl and float(learned[-1]["approx_kl"]) > 1.5 * config.target_kl:

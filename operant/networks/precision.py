@@ -51,6 +51,7 @@ def bf16_failure() -> str:
     """
     child = os.fork()
     if child == 0:
+        faulthandler.disable()  # its death is the answer, not a crash to report
         _multiply_and_exit()
     deadline = time.monotonic() + PROBE_SECONDS
     while time.monotonic() < deadline:
@@ -72,7 +73,6 @@ def _multiply_and_exit() -> None:
     """A linear layer and a convolution, forward and backward, in the child."""
     code = 1
     try:
-        faulthandler.disable()  # its death is the answer, not a crash to report
         torch.set_num_threads(1)  # threads of the parent do not exist here
         image, weight = torch.ones(2, 4, 12, 12), torch.ones(8, 4, 3, 3, requires_grad=True)
         layer = torch.ones(16, 800, requires_grad=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import pytest
 import torch
+from gymnasium.spaces import Discrete
 from torch import nn
-from worked import entries, table
+from worked import entries, policy_table, table
 
-from operant.agents.optimizer import Optimizer, averaged, total
+from operant.agents.optimizer import GradientStep, Hooks, Optimizer, averaged, total
+from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.target import Target
 from operant.core.schedule import Schedule
 from operant.memory.replay_settings import ReplayConfig
+from operant.memory.rollout import RolloutCache
 from operant.networks.normalize import RunningStatistics
 
 
@@ -216,3 +221,83 @@ def test_what_a_loss_does_not_touch_stays_and_does_not_age() -> None:
     assert (apart.tolist(), apart.grad) == ([1.0, 1.0], None)
     slide(optimizer, apart)  # its first step, so of this length
     assert apart.tolist() == pytest.approx([0.9, 0.9])
+
+
+RULES: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "adam": lambda weights: torch.optim.Adam(weights, eps=1e-5, fused=True),
+    "adamw": lambda weights: torch.optim.AdamW(weights, eps=1e-5),
+    "rmsprop": lambda weights: torch.optim.RMSprop(weights, eps=1e-5),
+    "sgd": torch.optim.SGD,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_optimizer_by_name_is_torchs_own(rule: Any) -> None:
+    (ours, x), (theirs, _) = network_and_loss(3), network_and_loss(3)
+    optimizer = Optimizer(ours.parameters(), Schedule(0.01, 0.001, 20), 1.0, rule, eps=1e-5)
+    expected = RULES[rule](theirs.parameters())
+    for step in range(20):
+        descend(optimizer, ours(x).square().mean(), step)
+        expected.zero_grad()
+        theirs(x).square().mean().backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        expected.param_groups[0]["lr"] = optimizer.lr(step)
+        expected.step()
+    pairs = list(zip(ours.parameters(), theirs.parameters(), strict=True))
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("rule", [*RULES, torch.optim.NAdam])
+def test_any_optimizer_goes_on_from_its_state_bit_for_bit(rule: Any) -> None:
+    (one, x), (two, _) = network_and_loss(3), network_and_loss(3)
+    first, second = (Optimizer(n.parameters(), Schedule(0.01), 1.0, rule) for n in (one, two))
+    for step in range(3):
+        descend(first, one(x).square().mean(), step)
+    two.load_state_dict(one.state_dict())
+    second.load_state_dict(deepcopy(first.state_dict()))
+    for network, optimizer in ((one, first), (two, second)):
+        descend(optimizer, network(x).square().mean(), 3)
+    assert second.count == 4
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def halves(gradients: Any, metrics: Any) -> Any:
+    """As if another rank had had no gradient at all."""
+    return [x / 2 for x in gradients], {name: x / 2 for name, x in metrics.items()}
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_gradients_are_reduced_before_they_are_clipped(compile: bool) -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+    optimizer = Optimizer([parameter], Schedule(0.1), 2.0, "sgd")
+    slope = torch.tensor([3.0, 4.0])
+    step = GradientStep("loss", lambda: ({"a": (parameter * slope).sum()}, {}), optimizer)
+    optimizer.reduce = halves
+    if compile:
+        step.compile()
+    metrics = step(0)
+    # The mean gradient is (1.5, 2) of norm 2.5; clipped before, it would be (0.6, 0.8) · 2 / 2.
+    assert {name: x.item() for name, x in metrics.items()} == {"loss": 3.5, "grad_norm": 2.5}
+    assert parameter.tolist() == pytest.approx([1 - 0.1 * 1.2, 1 - 0.1 * 1.6])
+
+
+def test_the_total_loss_is_a_metric_and_no_metric_holds_a_graph() -> None:
+    parameter = nn.Parameter(torch.tensor([1.0, 1.0]))
+
+    def loss(scale: float) -> Any:
+        losses = {"a": scale * parameter.sum(), "b": parameter[0]}
+        return losses, {"mean": parameter.mean()}
+
+    metrics = GradientStep("actor_loss", loss, Optimizer([parameter], Schedule(0.1), None))(0, 2.0)
+    assert {name: x.item() for name, x in metrics.items()} == {"mean": 1.0, "actor_loss": 5.0}
+    assert not any(x.requires_grad for x in metrics.values())
+
+
+def test_an_agents_optimizer_is_configured_or_given_in_python() -> None:
+    network, spaces = policy_table(value=[[0.0]], action=[[0.0, 0.0]]), {"action": Discrete(2)}
+    memory = RolloutCache(2)
+    plain = PPO(network, spaces, memory, PPOConfig(optimizer="rmsprop"), 1)
+    hooks = Hooks(optimizers={"all": torch.optim.NAdam})
+    given = PPO(network, spaces, memory, PPOConfig(), 1, hooks)
+    kinds = [type(agent.optimizer.rule.optimizer) for agent in (plain, given)]  # type: ignore[attr-defined]  # TorchRule's
+    assert kinds == [torch.optim.RMSprop, torch.optim.NAdam]
