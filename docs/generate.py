@@ -37,7 +37,7 @@ everything saved.
 
 def page() -> str:
     """The whole of `command-line.md`."""
-    from operant.agents import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
+    from operant.agents.registry import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
     from operant.cli.main import COMMANDS  # noqa: PLC0415
     from operant.config import rows  # noqa: PLC0415
     from operant.session.run_settings import run_config  # noqa: PLC0415

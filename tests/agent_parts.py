@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.core.spaces import Spaces
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay

@@ -1,30 +1,32 @@
-"""The algorithms by name."""
+"""The algorithms, one file each: settings, what acting leaves behind, update and loss.
 
-from typing import Any
+They extend one small base (`agent.py`), act through an `Actor` that can be sent to another process,
+and learn through one gradient seam (`optimizer.py`). They know no environment and no network class.
+"""
 
-from operant.agents.a2c import A2C, A2CConfig, ActorCritic
-from operant.agents.dqn import DQN, DQNConfig
-from operant.agents.ppo import PPO, PPOConfig
-from operant.agents.sac import SAC, SACConfig
-from operant.core.config import AgentConfig
+from typing import TYPE_CHECKING
 
-AGENTS: dict[str, tuple[Any, Any]] = {
-    "a2c": (ActorCritic, A2CConfig),
-    "dqn": (DQN, DQNConfig),
-    "ppo": (PPO, PPOConfig),
-    "sac": (SAC, SACConfig),
-}
+from operant.core.lazy import lazy_names
 
-__all__ = [
-    "A2C",
-    "AGENTS",
-    "DQN",
-    "PPO",
-    "SAC",
-    "A2CConfig",
-    "ActorCritic",
-    "AgentConfig",
-    "DQNConfig",
-    "PPOConfig",
-    "SACConfig",
-]
+if TYPE_CHECKING:
+    from operant.agents.a2c import A2C as A2C
+    from operant.agents.a2c import A2CConfig as A2CConfig
+    from operant.agents.a2c import ActorCritic as ActorCritic
+    from operant.agents.actor import ActionSelector as ActionSelector
+    from operant.agents.actor import Actor as Actor
+    from operant.agents.actor import PolicySelector as PolicySelector
+    from operant.agents.agent import AgentBase as AgentBase
+    from operant.agents.dqn import DQN as DQN
+    from operant.agents.dqn import DQNConfig as DQNConfig
+    from operant.agents.off_policy import OffPolicy as OffPolicy
+    from operant.agents.optimizer import GradientStep as GradientStep
+    from operant.agents.optimizer import Hooks as Hooks
+    from operant.agents.optimizer import Optimizer as Optimizer
+    from operant.agents.ppo import PPO as PPO
+    from operant.agents.ppo import PPOConfig as PPOConfig
+    from operant.agents.registry import AGENTS as AGENTS
+    from operant.agents.sac import SAC as SAC
+    from operant.agents.sac import SACConfig as SACConfig
+    from operant.agents.target import Target as Target
+
+__getattr__ = lazy_names(__name__)

@@ -177,7 +177,7 @@ def list_(argv: list[str]) -> int:
     """Agents, recipes and environments; a word narrows the environments to those that match."""
     from fnmatch import fnmatch  # noqa: PLC0415
 
-    from operant.agents import AGENTS  # noqa: PLC0415
+    from operant.agents.registry import AGENTS  # noqa: PLC0415
     from operant.envs.providers.catalog import known_ids  # noqa: PLC0415
     from operant.recipes import RECIPES  # noqa: PLC0415
 

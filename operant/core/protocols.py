@@ -133,6 +133,9 @@ class Memory(Stateful, Protocol):
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None: ...
 
 
+ExperienceCache = Memory  # adept's name
+
+
 class RolloutMemory(Memory, Protocol):
     """Holds one chunk, which is learned from and forgotten."""
 

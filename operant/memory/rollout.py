@@ -169,6 +169,9 @@ class RolloutCache:
             tree.write(getattr(self.arrays, name), slice(0, rows), part)
 
 
+RolloutBuffer = RolloutCache  # its other name
+
+
 def rows_like(observation: Arrays, action: Tensors, memo: Memo) -> Experience:
     """One row `[B, ...]` of a chunk that holds such observations and decisions."""
     shown = tree.map(np.asarray, observation)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
 from operant.core.seeds import seed_for

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from operant.agents import AGENTS
 from operant.agents.optimizer import compiled as one_program
+from operant.agents.registry import AGENTS
 from operant.core.errors import UsageError
 from operant.session.run_settings import RunConfig
 

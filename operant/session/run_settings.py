@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.config import to_tree
 from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range
 from operant.core.errors import UsageError, suggest

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.core.schedule import Schedule
 from operant.core.tree import Array
 from operant.envs.probe_tasks import Deed, MatchAction, Variant

@@ -23,7 +23,7 @@ from combinations import (
 )
 from torch import nn
 
-from operant.agents import AGENTS, actor
+from operant.agents.registry import AGENTS, actor
 from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
 from operant.core.schedule import Schedule

@@ -11,7 +11,7 @@ import pytest
 from running import call, train
 
 from operant import __version__
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.cli.main import COMMANDS
 from operant.config import load_yaml
 from operant.session.runner import Runner

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.core.errors import UsageError
 from operant.session import compiling
 from operant.session.compiling import ENOUGH, choose_compile, gradient_steps
