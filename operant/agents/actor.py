@@ -159,7 +159,7 @@ class Actor:
 
     def _explore(self, out: Tensors, masks: Tensors) -> Tensors:
         rows = self.rows
-        if rows is not None:  # in their place among the others, which are zero and for nobody
+        if rows is not None:  # in their place among the others, which are zero and not used
             out, masks = tree.map(lambda x: _among(x, rows), (out, masks))
         action = self.selector.explore(out, masks, self.generator, self.acted)
         self.acted += len(next(iter(action.values())))

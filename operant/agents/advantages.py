@@ -62,6 +62,6 @@ def values(network: Network, chunk: Experience) -> tuple[Tensor, Tensor]:
 
 def rollout_metrics(learned: Sequence[Tensors], batch: Any) -> Metrics:
     """Mean metrics of an update's gradient steps, and how well values explained the returns."""
-    guess = batch.target - batch.advantage
-    explained = policy.explained_variance(guess, batch.target, batch.valid)
+    value = batch.target - batch.advantage
+    explained = policy.explained_variance(value, batch.target, batch.valid)
     return averaged(learned) | {"explained_variance": float(explained)}

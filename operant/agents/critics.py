@@ -44,7 +44,7 @@ class Critics:
         late = {ACTION + k: space for k, space in actions.items() if not choices(space)}
         return parts.network(({"value": (1,)} if late else {}) | counts, late, members)
 
-    def judge(
+    def outputs(
         self, network: Network, batch: Experience, action: Tensors, rows: tuple[int, int]
     ) -> Tensors:
         """What critics give for these continuous actions in these rows, `[T, B, members, n]`."""
@@ -54,7 +54,7 @@ class Critics:
     def of_taken(self, batch: Experience, rows: tuple[int, int]) -> Tensor:
         """Each critic's Q-value `[T, B, members]` of the actions taken in these rows."""
         taken = tree.index(batch.action, slice(*rows))
-        out = self.judge(self.network, batch, taken, rows)
+        out = self.outputs(self.network, batch, taken, rows)
         members = next(iter(out.values())).shape[-2]
         each = {name: torch.stack([taken[name]] * members, 2) for name in self.choices}
 

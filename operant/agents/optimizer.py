@@ -98,10 +98,10 @@ class Optimizer:
     @torch.no_grad()
     def apply(self, gradients: Gradients, steps: int) -> None:
         """Move the parameters, at the learning rate due after so many environment steps."""
-        # Those of a compiled program need not be laid out in memory as it was told.
+        # A compiled program may give them another memory layout.
         gradients = [in_layout_of(*pair) for pair in zip(self.parameters, gradients, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient  # for whoever looks
+            parameter.grad = gradient  # where torch's optimizers and users look
         self.rule.step(gradients, self.lr(steps))
         self.count += 1
 

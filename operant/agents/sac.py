@@ -116,7 +116,9 @@ class SAC(OffPolicy):
         state = CriticState(critic, self.critics.continuous) if network.recurrent else None
         outputs = tuple(self.distribution.outputs)
         self.actor = Actor(network, selector, self.names, outputs, seed, "actor", state)
-        self.generator = torch.Generator(self.actor.device).manual_seed(seed)  # of imagined actions
+        self.generator = torch.Generator(self.actor.device).manual_seed(
+            seed
+        )  # of actions sampled to learn
         start = torch.tensor(math.log(config.alpha), device=self.actor.device)
         self.log_alpha = nn.Parameter(start)
         weights = {"policy": network.parameters(), "value": critic.parameters()}
@@ -192,7 +194,7 @@ class SAC(OffPolicy):
         return losses, {"td_error": window_error(td_error.detach().abs().mean(-1), valid)}
 
     def compute_loss(self, batch: Experience, weight: Tensor | None = None) -> Losses:
-        """The critics' losses by name, for actions imagined now, and metrics."""
+        """The critics' losses by name, for actions sampled now, and metrics."""
         return self.critic_loss(batch, weight, self.noise(batch, len(batch.reward)))
 
     @torch.no_grad()
@@ -215,8 +217,8 @@ class SAC(OffPolicy):
         """Soft state values of these rows under the policy, and its entropy."""
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         out = unroll(self.network, batch, tuple(self.distribution.outputs), rows, "actor")
-        action, entropy = self.imagine(out, masks, noise)
-        q = tree.map(lambda x: x.amin(-2), self.critics.judge(critic, batch, action, rows))
+        action, entropy = self.sample_actions(out, masks, noise)
+        q = tree.map(lambda x: x.amin(-2), self.critics.outputs(critic, batch, action, rows))
         chosen = self.critics.choices
 
         def expected(name: str) -> Tensor:
@@ -226,7 +228,9 @@ class SAC(OffPolicy):
         soft = self.critics.sum_parts(q, expected)
         return soft + self.log_alpha.detach().exp() * entropy, entropy
 
-    def imagine(self, out: Tensors, masks: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
+    def sample_actions(
+        self, out: Tensors, masks: Tensors, noise: Tensors
+    ) -> tuple[Tensors, Tensor]:
         """Continuous actions that carry a gradient, and the entropy of the whole policy."""
         parts = self.distribution.parts
         entropy = [parts[k].entropy(out[POLICY + k], masks.get(k)) for k in self.critics.choices]

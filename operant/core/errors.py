@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-MOST = 12  # names worth listing when none is near
+MAX_LISTED = 12  # names that an error lists when none is near
 
 
 class UsageError(ValueError):
@@ -30,5 +30,5 @@ def suggest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"; did you mean {near[0]!r}?"
-    listed = ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
+    listed = ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
     return f"; expected one of {listed}" if names else ""

@@ -6,7 +6,7 @@ learning) and what came of it (`reward`, `terminated`, `truncated`). Observation
 and `first` have one row more: what the next action will see.
 
 `hidden_state` is what the step before carried out, untouched by episode ends; `first` says where
-it must be thought of as fresh. So the state after the last step of an episode is not lost.
+it has to be reset. So the state after the last step of an episode is not lost.
 
 Where `valid` is false, nothing was decided: the environment only reset itself, and what it
 showed was the final observation of the episode before. Such a row never enters a loss.
@@ -57,8 +57,8 @@ class _Fields(NamedTuple):
     action: Any  # Tensors [T, B, ...]
     memo: Any  # Tensors [T, B, ...]
     reward: Any  # float [T, B]
-    terminated: Any  # bool [T, B]: the task ended, nothing after it is worth anything
-    truncated: Any  # bool [T, B]: the clock ended it, what comes after keeps its worth
+    terminated: Any  # bool [T, B]: the task ended, so nothing is bootstrapped
+    truncated: Any  # bool [T, B]: a time limit ended it, so the value is bootstrapped
     valid: Any  # bool [T, B]
     final_observation: Any  # Tensors [T, B, ...], meaningful only where `replaced`
     replaced: Any  # bool [T, B]: observation[t + 1] already belongs to the next episode
@@ -77,8 +77,8 @@ class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is mea
 
     @property
     def cut(self) -> Tensor:
-        """Where no later reward belongs to the same story: the episode ended, or its next step
-        was lost with the process that took it."""
+        """Where returns look no further: the episode ended, or its next step was lost with the
+        process that took it."""
         if len(self.valid) == 1:
             return self.ended
         lost = torch.zeros_like(self.valid)

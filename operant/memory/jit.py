@@ -1,4 +1,4 @@
-"""Loops over numbers as machine code."""
+"""Just-in-time compilation of loops over numbers, by numba."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, of arrays and numbers only, as machine code that is kept for the next process.
+def jit(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, of arrays and numbers only, compiled at its first call and cached on disk.
 
-    The compiler is loaded by the first call: whoever never calls does not wait for it.
+    numba, which is slow to import, is loaded by that call.
     """
     made: list[Callable[P, R]] = []
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not made:
-            made.append(_machine_code(function))
+            made.append(_compile(function))
         return made[0](*args, **kwargs)
 
     return call
 
 
-def _machine_code(function: Any) -> Any:
+def _compile(function: Any) -> Any:
     numba = import_module("numba")
     try:
         return numba.njit(cache=True)(function)
-    except RuntimeError:  # there is no directory in which to keep it
+    except RuntimeError:  # there is no directory for the cache
         return numba.njit(function)

@@ -1,4 +1,7 @@
-"""Prioritized replay: what surprised is drawn more often, and weighs less (arXiv:1511.05952)."""
+"""Prioritized experience replay (arXiv:1511.05952).
+
+Steps with a large TD error are sampled more often, and weigh less by importance sampling.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ from operant.core.experience import Experience
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
-from operant.memory.jit import compiled
+from operant.memory.jit import jit
 from operant.memory.replay import ExperienceReplay, no_start
 from operant.memory.ring import Ring
 from operant.memory.sumtree import SumTree
 
-LEAST = 1e-6  # added to every error, so that nothing is never drawn again
+MIN_ERROR = 1e-6  # added to every TD error, so that everything can be sampled again
 
 
 class PrioritizedReplay(ExperienceReplay):
-    """Draws windows by the priority of their first step, `(error + LEAST) ** alpha`.
+    """Draws windows by the priority of their first step, `(error + MIN_ERROR) ** alpha`.
 
-    What is new has the highest priority so far. Only starts of whole windows weigh anything in
-    the tree, so nothing else can be drawn. `beta` is a schedule over the steps stored.
+    A new step has the highest priority so far. Only starts of whole windows have a weight in the
+    tree, so nothing else can be sampled. `beta` is a schedule over the steps stored.
     """
 
     def __init__(
@@ -34,7 +37,7 @@ class PrioritizedReplay(ExperienceReplay):
     ) -> None:
         super().__init__(size, min_size, seed, **options)
         self.alpha, self.beta = alpha, beta
-        self.highest = 1.0  # priority so far
+        self.max_priority = 1.0  # so far
         self.length = 1  # of the windows whose starts are in the tree
         self.tree = SumTree(0)
         self._drawn: Array | None = None  # places of the last sample, if nothing was stored since
@@ -45,7 +48,7 @@ class PrioritizedReplay(ExperienceReplay):
         super().store(chunk)
         self._drawn = None
         advance = self.written - written
-        self._weigh(np.zeros_like(advance), self.length + advance)
+        self._reset_priorities(np.zeros_like(advance), self.length + advance)
         last = np.minimum(held + advance, self.capacity - 1)
         if (last > self.count).any():  # not overwritten, and yet gone: their frames are
             rows, columns, _ = self._behind(self.count + 1, last + 1)
@@ -64,19 +67,19 @@ class PrioritizedReplay(ExperienceReplay):
         behind = at + low.min()
         return (self.cursor[columns] - behind) % self.capacity, columns, behind
 
-    def _weigh(self, low: Array, high: Array) -> None:
+    def _reset_priorities(self, low: Array, high: Array) -> None:
         """Give these rows the highest priority if whole windows begin there, else none."""
         rows, columns, behind = self._behind(low, high)
         starts = (behind >= self.length) & (behind <= self.count[columns])
         starts &= self.fields["valid"][rows, columns]
-        self.tree.set(rows * len(self.count) + columns, self.highest * starts)
+        self.tree.set(rows * len(self.count) + columns, self.max_priority * starts)
 
     def _draw(self, batch_size: int, length: int) -> tuple[Array, Tensor | None]:
         if length != self.length:
             both = sorted((length, self.length))
             self.length = length
             low, high = (np.full_like(self.count, x) for x in both)
-            self._weigh(low, high)
+            self._reset_priorities(low, high)
         places, priority = self.tree.draw(self.random.random(batch_size))
         if not priority[0]:  # nor has any other
             raise no_start(length, self.size)
@@ -85,7 +88,7 @@ class PrioritizedReplay(ExperienceReplay):
         return places, torch.from_numpy(weight)
 
     def prioritize(self, place: Array | Tensor, error: Tensor) -> None:
-        """Draw what came from `place` by how wrong the agent was about it, `error` `[batch]`."""
+        """Set the priorities of what was sampled from `place` by its absolute TD error `[batch]`."""
         places = np.asarray(place)
         if places.shape != error.shape:
             raise UsageError(
@@ -99,7 +102,7 @@ class PrioritizedReplay(ExperienceReplay):
             held = self.tree.weights.take(places) > 0  # else overwritten since they were drawn
             places, priority = places[held], priority[held]
         self.tree.set(places, priority)
-        self.highest = max(self.highest, highest)
+        self.max_priority = max(self.max_priority, highest)
 
     def _check(self, places: Array) -> None:
         end = len(self.tree.weights)
@@ -109,15 +112,15 @@ class PrioritizedReplay(ExperienceReplay):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything held, and all priorities."""
-        return super().state_dict() | state_of(self, "highest", "length", "tree")
+        return super().state_dict() | state_of(self, "max_priority", "length", "tree")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
         super().load_state_dict(state)
-        restore(self, state, "highest", "length", "tree")
+        restore(self, state, "max_priority", "length", "tree")
 
 
-@compiled
+@jit
 def _importance(priority: Array, beta: float) -> Array:
     """(N P)^-beta over its maximum, in which N and the sum of priorities cancel."""
     lowest, power = priority.min(), np.float32(beta)  # in float32 it takes half as long
@@ -127,12 +130,12 @@ def _importance(priority: Array, beta: float) -> Array:
     return weight
 
 
-@compiled
+@jit
 def _priority(error: Array, alpha: float) -> tuple[Array, float, float]:
     """Priorities, their maximum and their sum, which a NaN or infinity anywhere survives."""
     priority, power, highest, total = np.empty(len(error)), np.float32(alpha), 0.0, 0.0
     for i in range(len(error)):
-        priority[i] = (np.float32(abs(error[i])) + np.float32(LEAST)) ** power
+        priority[i] = (np.float32(abs(error[i])) + np.float32(MIN_ERROR)) ** power
         highest = max(highest, priority[i])
         total += priority[i]
     return priority, highest, total

@@ -1,4 +1,4 @@
-"""Settings of a replay, what they cost, and the memory they ask for."""
+"""Settings of a replay buffer, the buffer they ask for, and the bytes it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws from many weighted places, and changes their weights, at the cost of a logarithm."""
+"""A sum tree: samples by weight, and changes weights, in logarithmic time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from operant.core.tree import Array
-from operant.memory.jit import compiled
+from operant.memory.jit import jit
 
 BITS = 3
 WIDTH = 1 << BITS  # numbers below each sum: as many as lie side by side in a processor's cache
@@ -63,22 +63,22 @@ def tree_bytes(size: int) -> int:
     return 8 * size * WIDTH // (WIDTH - 1)
 
 
-@compiled
+@jit
 def _set(levels: tuple[Array, ...], places: Array, weights: Array) -> None:
     levels[-1][places] = weights
-    families = places >> BITS
+    parents = places >> BITS
     for d in range(len(levels) - 1, 0, -1):
         level, above = levels[d], levels[d - 1]
-        for i in range(len(families)):
-            first = families[i] << BITS
+        for i in range(len(parents)):
+            first = parents[i] << BITS
             total = 0.0
             for child in range(first, first + WIDTH):
                 total += level[child]
-            above[families[i]] = total
-            families[i] >>= BITS
+            above[parents[i]] = total
+            parents[i] >>= BITS
 
 
-@compiled
+@jit
 def _draw(levels: tuple[Array, ...], uniform: Array, places: Array, weights: Array) -> None:
     count, rest, top = len(uniform), np.empty(len(uniform)), levels[0]
     total, last = top.sum(), len(top) - 1

@@ -33,7 +33,7 @@ def ensemble(networks: Sequence[Network]) -> Ensemble | Stacked:
 
 
 class _ActsInTorch:
-    """An ensemble judges actions; it has no faster form for choosing them."""
+    """Ensembles are critics: they do not act, and have no faster form for it."""
 
     def numpy_forward(self, outputs: tuple[str, ...] | None) -> NumpyForward | None:
         """None."""

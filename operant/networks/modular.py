@@ -114,7 +114,7 @@ class ModularNetwork(nn.Module):
         if self.bf16:
             with torch.autocast(next(iter(observation.values())).device.type, torch.bfloat16):
                 x, times = self._trunk(observation, hidden_state, first, carried)
-            x = x.float()  # what is decided and what it is worth keep every digit
+            x = x.float()  # outputs keep full precision
         else:
             x, times = self._trunk(observation, hidden_state, first, carried)
         at_rank: dict[int, Tensor] = {}

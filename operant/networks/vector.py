@@ -16,7 +16,7 @@ from operant.core.spaces import Shape
 from operant.networks.submodule import State, SubModule1D
 
 Activation = Literal["tanh", "relu", "elu", "gelu", "silu"]
-# In place where that is possible: what they are given is a product that nobody else sees.
+# In place where that is possible: their input is a product that nothing else uses.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": Tensor.tanh_,
     "relu": Tensor.relu_,

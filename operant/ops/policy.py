@@ -1,4 +1,4 @@
-"""Losses of policies and what is worth watching about them, element by element.
+"""Losses of policies and their diagnostics, element by element.
 
 `log_ratio` is the log-probability now minus the one when the action was taken; zero means that the
 policy has not moved. Elements where nothing was decided are left out by `masked_mean`.

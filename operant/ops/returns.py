@@ -1,6 +1,6 @@
-"""Estimates of what a trajectory is worth. Tensors are `[T, B]`; row `t` follows row `t - 1`.
+"""Returns and advantages. Tensors are `[T, B]`; row `t` follows row `t - 1`.
 
-`discount` is gamma, and zero where the task terminated: nothing after it is worth anything.
+`discount` is gamma, and zero where the task terminated: nothing is bootstrapped there.
 """
 
 from __future__ import annotations

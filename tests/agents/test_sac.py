@@ -268,7 +268,7 @@ def test_entropies_of_both_kinds_add_up() -> None:
     choice, amount = torch.tensor([0.0, math.log(3)]), torch.tensor([0.0, -1.0])
     params = {"policy.amount": amount, "policy.choice": choice}
     noise = 0.7
-    _, entropy = agent.imagine(params, {}, {"amount": torch.tensor([noise])})
+    _, entropy = agent.sample_actions(params, {}, {"amount": torch.tensor([noise])})
     normal = 0.5 * noise**2 - 1 + 0.5 * math.log(2 * math.pi)
     slope = math.log(1 - math.tanh(math.exp(-1) * noise) ** 2)
     choice = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from operant.core.tree import Array
-from operant.memory.jit import compiled
+from operant.memory.jit import jit
 
 
-@compiled
+@jit
 def summed(numbers: Array, factor: float) -> float:
     """Each number times a factor, one after another."""
     total = 0.0
@@ -29,16 +29,16 @@ def test_it_gives_what_the_loop_gives() -> None:
     assert summed.__doc__ == "Each number times a factor, one after another."
 
 
-def test_machine_code_is_kept_for_the_next_process() -> None:
+def test_compiled_code_is_cached_for_the_next_process() -> None:
     summed(np.ones(2), 2.0)
     kept = Path(__file__).with_name("__pycache__").glob(f"{Path(__file__).stem}.summed-*.nbc")
     assert list(kept)
 
 
-def test_what_cannot_be_kept_is_compiled_anew() -> None:
+def test_what_cannot_be_cached_is_compiled_anew() -> None:
     names: dict[str, Any] = {}
     exec("def twice(x):\n    return 2 * x", names)  # from no file, beside which to keep it
-    assert compiled(names["twice"])(21) == 42
+    assert jit(names["twice"])(21) == 42
 
 
 def test_a_replay_without_priorities_loads_no_compiler() -> None:
