@@ -14,7 +14,7 @@ from windows import check_same, check_window, fill, next_chunk, part, starts
 
 from operant.core.errors import TrainingFault, UsageError
 from operant.core.schedule import Schedule
-from operant.memory.prioritized import LEAST, PrioritizedReplay
+from operant.memory.prioritized import MIN_ERROR, PrioritizedReplay
 from operant.memory.rollout import RolloutCache
 
 HALF = Schedule(0.5)
@@ -85,7 +85,7 @@ def test_alpha_zero_draws_all_alike() -> None:
 
 def test_weights_make_up_for_the_priorities_and_the_largest_is_one() -> None:
     memory = plain(steps=3)
-    memory.prioritize(np.arange(3), torch.tensor([1.0, 4.0, 16.0]) - LEAST)
+    memory.prioritize(np.arange(3), torch.tensor([1.0, 4.0, 16.0]) - MIN_ERROR)
     drawn = memory.sample(200)
     assert drawn.weight is not None
     told = dict(zip(drawn.place.tolist(), drawn.weight.tolist(), strict=True))
@@ -94,7 +94,7 @@ def test_weights_make_up_for_the_priorities_and_the_largest_is_one() -> None:
 
 def test_beta_follows_its_schedule_over_the_steps_stored() -> None:
     memory = fill(replay(60, beta=Schedule(0.0, 1.0, 16)), Streams(1, False, chance=0.0), [8])
-    memory.prioritize(np.arange(8), torch.tensor([4.0] * 7 + [1.0]) - LEAST)
+    memory.prioritize(np.arange(8), torch.tensor([4.0] * 7 + [1.0]) - MIN_ERROR)
     weight = memory.sample(400).weight
     assert weight is not None
     assert weight.unique().tolist() == pytest.approx([0.5, 1.0])  # 4 ** -(8 / 16)
@@ -103,8 +103,8 @@ def test_beta_follows_its_schedule_over_the_steps_stored() -> None:
 def test_what_is_new_has_the_highest_priority_so_far() -> None:
     streams = Streams(1, False, chance=0.0)
     memory = fill(replay(60), streams, [4])
-    memory.prioritize(np.arange(4), torch.tensor([1.0, 7.0, 1.0, 1.0]) - LEAST)
-    memory.prioritize(np.array([1]), torch.tensor([2.0]) - LEAST)
+    memory.prioritize(np.arange(4), torch.tensor([1.0, 7.0, 1.0, 1.0]) - MIN_ERROR)
+    memory.prioritize(np.array([1]), torch.tensor([2.0]) - MIN_ERROR)
     fill(memory, streams, [2])
     assert memory.tree.weights[:7].tolist() == pytest.approx([1, 2, 1, 1, 7, 7, 0])
 
