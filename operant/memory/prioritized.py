@@ -88,7 +88,7 @@ class PrioritizedReplay(ExperienceReplay):
         return places, torch.from_numpy(weight)
 
     def prioritize(self, place: Array | Tensor, error: Tensor) -> None:
-        """Set the priorities of what was sampled from `place` by its absolute TD error `[batch]`."""
+        """Set the priorities of what was sampled from `place` by its TD error `[batch]`."""
         places = np.asarray(place)
         if places.shape != error.shape:
             raise UsageError(
