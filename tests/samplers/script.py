@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from counter import Counter, CounterVectorEnv
 from gymnasium.vector import AutoresetMode
 
 from operant.core.experience import Decision, HiddenState, Memo, Metrics, Tensors
 from operant.core.protocols import EnvironmentManager
-from operant.envs.counter import Counter, CounterVectorEnv
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.providers.gymnasium import GymEnv

@@ -12,7 +12,7 @@ from operant.core import tree
 from operant.core.experience import Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import Rows
 from operant.memory.rollout import RolloutCache
-from operant.samplers.rounding import agrees
+from operant.samplers.rounding import parts_agree
 
 HALVES = [(0, 4), (4, 8)]
 
@@ -52,13 +52,13 @@ def test_rounding_is_noticed_where_every_first_observation_is_the_same(dtype: to
     blank = torch.zeros(8, 2, 10, 10, dtype=dtype)
     for coarse in (True, False):
         actor = Coarse(coarse)
-        assert agrees(actor, shown(actor, blank), HALVES) is not coarse
+        assert parts_agree(actor, shown(actor, blank), HALVES) is not coarse
 
 
-def test_bytes_are_stirred_no_further_than_was_seen_and_other_whole_numbers_stay() -> None:
+def test_bytes_stay_in_the_range_that_was_seen_and_other_integers_stay_the_same() -> None:
     image, number = torch.full((8, 50), 3, dtype=torch.uint8), torch.arange(8)[:, None]
     actor = Coarse(coarse=False)
-    assert agrees(actor, shown(actor, image, number), [(0, 8)])
+    assert parts_agree(actor, shown(actor, image, number), [(0, 8)])
     pixels, numbers = actor.seen.values()
     assert pixels.unique().tolist() == [0, 1, 2, 3]
     assert numbers.flatten().sort().values.tolist() == list(range(8))
