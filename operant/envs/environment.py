@@ -23,7 +23,7 @@ Step = tuple["Arrays", float, bool, bool, dict[str, Any]]
 
 
 class Environment(ABC):
-    """Checks and converts what a simulator gives; a subclass says how to reset and step it.
+    """Checks and preprocesses the steps of a simulator; a subclass resets and steps it.
 
     `info` is that of a first reset: an action mask in it becomes an observation. `stacked` says
     that an observation is a stack of the last frames.

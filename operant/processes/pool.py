@@ -64,7 +64,7 @@ class WorkerPool:
         lost: list[LostWorker] = []
         errors: list[Exception] = []
         timed_out = False
-        # In turn, not whoever is first: all are awaited anyway, and this wakes up less often.
+        # In order, not as they reply: all are awaited anyway, and this wakes up less often.
         for one in self.workers if workers is None else workers:
             try:
                 if timed_out and one.progress is None and not one.has_replied():

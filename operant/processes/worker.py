@@ -69,7 +69,7 @@ def run_service(
 
 
 def run_commands(commands: Commands, connection: Connection, close: Callable[[], object]) -> None:
-    """Run the command of each byte that arrives, and reply, until told to close."""
+    """Run the command of each byte that arrives, and reply, until one is CLOSE."""
     fd = connection.fileno()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
         while (command := os.read(fd, 1)) not in (CLOSE, b""):

@@ -1,4 +1,4 @@
-"""Samplers: how acting and stepping are laid over processes, and what collects a chunk.
+"""Samplers: how acting and stepping are distributed over processes, and what collects a chunk.
 
 `SerialSampler` acts and steps in turn, `ParallelSampler` in worker processes, `AlternatingSampler`
 steps one half of the environments while it acts for the other, `AsyncSampler` collects while the

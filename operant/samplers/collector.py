@@ -85,7 +85,7 @@ class Collector:
 
     def _decorrelate(self, seed: int, most: int) -> None:
         # Drawn for the whole batch, of which this is a part: the start of an environment must
-        # not depend on how the batch is laid over processes.
+        # not depend on how the batch is distributed over processes.
         start, stop, total = self.rows
         generator = torch.Generator().manual_seed(seed)
         counts = torch.randint(most, (total,), generator=generator)[start:stop].numpy()
@@ -112,7 +112,7 @@ class Collector:
         self.manager.set_active(active)
 
     def start_agent(self) -> None:
-        """Let the actor begin with what the environments show."""
+        """Put the first observations into the chunk, for the actor to begin with."""
         self.cache.begin(self.observation)
 
     def collect_batch(self, itr: int) -> list[TrajInfo]:
@@ -164,8 +164,8 @@ BaseCollector = Collector  # rlpyt's name
 
 def check_finite(chunk: Experience) -> None:
     """Raise an error if a chunk contains NaN or infinity, naming where it is."""
-    shown = {"observation": chunk.observation, "reward": chunk.reward}
-    for name, x in tree.leaves(shown):
+    checked = {"observation": chunk.observation, "reward": chunk.reward}
+    for name, x in tree.leaves(checked):
         # One sum decides in the good case; an infinity or NaN anywhere survives it.
         if x.is_floating_point() and not isfinite(x.numpy().sum(dtype=np.float64)):
             bad = (~x.isfinite()).nonzero()

@@ -24,7 +24,7 @@ class ManagerGroup(Protocol):
 
 
 class JointManager:
-    """All environments of a sampler that lays them over several managers."""
+    """All environments of a sampler that distributes them over several managers."""
 
     def __init__(self, group: ManagerGroup, spaces: Spaces, frames_per_step: int) -> None:
         self.group, self.spaces, self.frames_per_step = group, spaces, frames_per_step

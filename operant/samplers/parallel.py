@@ -38,6 +38,7 @@ from operant.samplers.sampler_worker import ManagerDescription, WorkerSetup
 from operant.samplers.serial import example
 from operant.samplers.shared_buffers import BufferLayout, SharedBuffers
 from operant.samplers.trajectory import TrajTracker
+from operant.samplers.worker_managers import WorkerManagers
 
 Share = tuple[int, Callable[[], EnvironmentManager]]  # how many environments, and what makes them
 
@@ -67,7 +68,6 @@ class ParallelSampler(ChunkSampler):
         self.seconds = dict.fromkeys(self.activities, 0.0)
         self.collected = 0  # chunks
         self.last_row = 0  # of what actors carry on: where the last chunk left it
-        self._exact: bool | None = None
         self.pool = WorkerPool(self, timeout, max_restarts)
         self._closing: list[Callable[[], object]] = [self.pool.close]
         self.bounds: Bounds = list(pairwise([0, *accumulate(count for count, _ in shares)]))
@@ -88,7 +88,8 @@ class ParallelSampler(ChunkSampler):
                 raise UsageError(
                     f"environment {start} has {other}; expected {spaces} as in environment 0"
                 )
-        self.manager = JointManager(self, spaces, frames_per_step)
+        group = WorkerManagers(self.pool, self.bounds, self._settle, self.close)
+        self.manager = JointManager(group, spaces, frames_per_step)
         self.packed = pack(self.actor)
         self.layout = self._layout(spaces)
         allocate = partial(SharedBuffers.allocate, self.layout)
@@ -201,27 +202,6 @@ class ParallelSampler(ChunkSampler):
 
     def _settle(self) -> None:
         """Wait until no worker is busy; here none ever is between calls."""
-
-    def all_exact(self) -> bool:
-        """Whether the environments can be resumed bit for bit."""
-        if self._exact is None:
-            self._settle()
-            one = self.pool.workers[0]
-            self.pool.require(sampler_worker.EXACT, [one])
-            self._exact = bool(one.connection.recv())
-        return self._exact
-
-    def save_each(self) -> list[dict[str, Any]]:
-        """The state of each worker's environments."""
-        self.pool.require(sampler_worker.SAVE)
-        return [one.connection.recv() for one in self.pool.workers]
-
-    def load_each(self, states: list[dict[str, Any]]) -> None:
-        """Put the states of the environments back."""
-        self.pool.send(sampler_worker.LOAD)
-        for one, state in zip(self.pool.workers, states, strict=True):
-            one.connection.send(state)
-        self.pool.raise_lost(self.pool.wait())
 
     def close(self) -> None:
         """End every process within a few seconds, at once where a step is short."""

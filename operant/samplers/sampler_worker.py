@@ -25,7 +25,7 @@ PRELOAD = ("operant.envs.providers.gymnasium",)
 
 
 class ManagerDescription(NamedTuple):
-    """What a worker tells of its environments."""
+    """What the sampler must know of a worker's environments."""
 
     spaces: Spaces
     frames_per_step: int
@@ -42,7 +42,7 @@ class WorkerSetup(NamedTuple):
 
 
 class RemoteCollector:
-    """A collector that works in shared buffers, as they say."""
+    """A collector that reads its orders from shared buffers, and fills its part of their chunks."""
 
     def __init__(
         self, manager: EnvironmentManager, setup: WorkerSetup, buffers: SharedBuffers
@@ -67,7 +67,7 @@ class RemoteCollector:
         return not self.buffers.stop[0]
 
     def begin(self) -> None:
-        """Begin new episodes, with the seed and at the row of the chunk that the buffers say."""
+        """Begin new episodes, with the seed and at the row of the chunk in the buffers."""
         b = self.buffers
         self._go_to(int(b.cursor[0]))
         self.collector.start_envs(int(b.seed[0]), int(b.decorrelate[0]))
@@ -98,7 +98,7 @@ class SamplerService:
         self.manager = make_manager()
 
     def describe(self) -> ManagerDescription:
-        """What the sampler must know to allocate the buffers."""
+        """The spaces of the environments."""
         return ManagerDescription(self.manager.spaces, self.manager.frames_per_step)
 
     def attach(self, message: WorkerSetup, memory: int, connection: Connection) -> Commands:

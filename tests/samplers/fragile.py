@@ -66,7 +66,9 @@ def shares(bad: int = -1, **kwargs: Any) -> list[Share]:
 
 def agent() -> Agent:
     spaces = make(0).spaces
-    return build_agent(run_config("a2c")(device="cpu", network=NetworkConfig(hidden=(4,))), spaces)
+    config = run_config("a2c")(device="cpu", network=NetworkConfig(hidden=(4,)))
+    found: Agent = build_agent(config, spaces)
+    return found
 
 
 def parallel(

@@ -54,6 +54,20 @@ def test_part_of_a_batch_is_seeded_as_in_the_whole(make: Any) -> None:
     manager.close()
 
 
+class Untried(SimpleEnvManager):
+    """Raises an error when something asks whether it can be resumed exactly."""
+
+    def _try_resuming(self) -> bool:
+        raise AssertionError("environments were made only to try them")
+
+
+def test_asking_what_a_manager_can_do_does_not_try_its_environments() -> None:
+    manager: Any = Untried(fns(2))
+    found: Any = Collector(manager, Script(), RolloutCache(5), Collecting(5, SEED, decorrelate=4))
+    found.start_envs(SEED, 4)
+    assert found.manager.valid.all()
+
+
 def started(rows: Rows | None = None, most: int = 40, count: int = 6) -> Any:
     envs = fns(count) if rows is None else fns(count)[rows.start : rows.stop]
     manager = SimpleEnvManager(envs, SEED, rows.start if rows else 0)
@@ -110,4 +124,5 @@ def test_the_next_chunk_begins_with_the_next_episode() -> None:
 def test_random_starts_keep_to_masks() -> None:
     assert TASKS["masked"][1]["mask"]
     worker = worker_of("serial", task="masked", decorrelate=20)  # raises at a forbidden action
-    assert worker.sampler.tracker.lengths.max() <= 3
+    sampler: Any = worker.sampler
+    assert sampler.tracker.lengths.max() <= 3

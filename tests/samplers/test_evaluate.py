@@ -167,9 +167,7 @@ def test_in_other_modes_whole_episodes_are_played(mode: str) -> None:
     found = other.play()
     assert found == other.finished
     assert [info.length for info in found] == [by_hand(SEED + b, 9)[1][0][0] for b in range(4)]
-    with pytest.raises(
-        ValueError, match=f"mode = '{mode}': .*'train'; call play"
-    ):
+    with pytest.raises(ValueError, match=f"mode = '{mode}': .*'train'; call play"):
         other.update()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import pytest
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from operant.core import tree
-from operant.core.experience import Decision, HiddenState, Memo, Tensors
+from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import Rows
 from operant.memory.rollout import RolloutCache
 from operant.samplers.rounding import parts_agree
@@ -21,7 +21,7 @@ class Coarse:
     """Acts by the mean of what it sees, to three digits where `coarse` and given a part."""
 
     def __init__(self, coarse: bool = True) -> None:
-        self.coarse, self.generator, self.acted = coarse, Generator(), 0
+        self.coarse = coarse
         self.rows: Rows | None = None
         self.seen: Tensors = {}
 
@@ -33,11 +33,16 @@ class Coarse:
         short = self.coarse and self.rows is not None
         return {"action": mean.half().float() if short else mean}, Memo({}, HiddenState())
 
-    def state_dict(self) -> dict[str, Any]:
+    def carried(self) -> Arrays:
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def carry_on(self, carried: Arrays) -> None:
         pass
+
+    state_dict, load_state_dict = carried, carry_on
+
+    def portable(self) -> Self:
+        return self
 
 
 def shown(actor: Coarse, *observations: Tensor) -> RolloutCache:

@@ -16,7 +16,7 @@ PRELOAD = ("operant.envs.providers.gymnasium",)
 
 
 class EnvsDescription(NamedTuple):
-    """What a worker tells of its environments."""
+    """What the manager must know of a worker's environments."""
 
     spaces: list[Spaces]  # of each
     frames_per_step: int
@@ -30,7 +30,7 @@ class EnvService:
         self.envs = [make() for make in env_fns]
 
     def describe(self) -> EnvsDescription:
-        """What the manager must know to allocate the buffers."""
+        """The spaces and the class of the environments."""
         first = self.envs[0]
         return EnvsDescription([e.spaces for e in self.envs], first.frames_per_step, type(first))
 

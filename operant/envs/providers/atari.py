@@ -109,7 +109,7 @@ def is_ale_vector(env: Any) -> bool:
 
 
 def _ale() -> Any:
-    """The module of the emulator, which is told not to print its banner."""
+    """The module of the emulator, which prints a banner unless its log level is raised."""
     ale = import_module("ale_py")
     ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
     return ale

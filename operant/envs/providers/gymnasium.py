@@ -98,7 +98,11 @@ def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
         module = provider("envpool", config.id)
         make = partial(envpool.make_vector, module, config.id, count, seed, **limit | kwargs)
     else:
-        settings = {"num_envs": count, "vectorization_mode": "vector_entry_point", **limit}
+        settings: dict[str, Any] = {
+            "num_envs": count,
+            "vectorization_mode": "vector_entry_point",
+            **limit,
+        }
         make = partial(gymnasium.make_vec, config.id, **settings | kwargs)
     return _made(config.id, make)
 
