@@ -90,7 +90,7 @@ class Guard:
         kinds = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf"}[dtype.kind]
         if x.dtype.kind not in kinds:
             what = "None" if x.dtype == object and x.shape == () and x.item() is None else x.dtype
-            raise self.fault(f"observation {name!r} is {what}; expected {dtype} as in its space")
+            raise self.fault(f"observation {name!r} is {what}; expected {dtype} as its space says")
         if x.shape != shape:
             raise self.fault(f"observation {name!r} has shape {x.shape}; expected {shape}")
         return x.astype(dtype)
