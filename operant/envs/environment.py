@@ -1,4 +1,4 @@
-"""One simulator: observations and actions are dicts by name, in the units of the record."""
+"""One environment: observations and actions are dicts by name, as agents see and choose them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,9 @@ from gymnasium import spaces as gs
 
 from operant.core.spaces import Space, Spaces, is_mask, named
 from operant.envs.check import Guard
-from operant.envs.preprocessing import (
-    ActionPreprocessor,
-    Cast,
-    ObsPreprocessor,
-    Operation,
-    check_masks,
-    info_masks,
-    standard,
-)
+from operant.envs.preprocessing.action import ActionPreprocessor
+from operant.envs.preprocessing.action_mask import check_masks, info_masks
+from operant.envs.preprocessing.observation import Cast, ObsPreprocessor, Operation, standard
 
 if TYPE_CHECKING:  # this module imports torch, which environment workers do without
     from operant.core.experience import Arrays
@@ -29,14 +23,14 @@ Step = tuple["Arrays", float, bool, bool, dict[str, Any]]
 
 
 class Environment(ABC):
-    """Checks and converts what a simulator gives; a subclass says how to reset and step it.
+    """Checks and preprocesses the steps of a simulator; a subclass resets and steps it.
 
-    `info` is that of a first reset: a mask that comes there becomes an observation. `stacked`
-    says that an observation is the last frames.
+    `info` is that of a first reset: an action mask in it becomes an observation. `stacked` says
+    that an observation is a stack of the last frames.
     """
 
     frames_per_step = 1
-    horizon: int | None = None  # the clock ends an episode after so many steps
+    horizon: int | None = None  # steps after which an episode is truncated, if there is a limit
 
     def __init__(
         self,
@@ -71,18 +65,18 @@ class Environment(ABC):
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot of an environment of the same kind."""
+        """Continue from a snapshot of an environment of the same class."""
 
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode; an error of the simulator names the environment and the step."""
-        observation, info = self._guarded(self._reset, seed)
+        observation, info = self._call(self._reset, seed)
         return self._observe(observation, info, ended=False)
 
     def step(self, action: Arrays) -> Step:
         """Take one action; the simulator is not reset when an episode ends."""
         self.guard.steps += 1
         taken = self.action_preprocessor(action)
-        observation, reward, terminated, truncated, info = self._guarded(self._step, taken)
+        observation, reward, terminated, truncated, info = self._call(self._step, taken)
         ended = bool(terminated or truncated)
         arrays = self._observe(observation, info, ended)
         return arrays, self.guard.reward(reward), bool(terminated), bool(truncated), info
@@ -93,9 +87,9 @@ class Environment(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let the simulator go; a second call does nothing."""
+        """Close the simulator; a second call does nothing."""
 
-    def _guarded(self, call: Callable[[Any], Any], argument: Any) -> Any:
+    def _call(self, call: Callable[[Any], Any], argument: Any) -> Any:
         try:
             return call(argument)
         except Exception as error:
@@ -108,13 +102,15 @@ class Environment(ABC):
             observation |= info_masks(info)
             missing = [name for name in self._masks if name not in observation]
             if missing:
-                raise self.guard.fault(f"info lacks {missing[0]!r}, which the first reset had")
+                raise self.guard.fault(
+                    f"info lacks {missing[0]!r}, which it had at the first reset"
+                )
         observation = self.obs_preprocessor_cpu(observation)
         for name in self._masks:
             if not observation[name].any():
                 if not ended:
                     raise self.guard.fault(f"{name!r} allows no action; expected at least one")
-                # Nothing is chosen at an end, and an empty mask would make a NaN of the policy.
+                # No action is taken after the end, and an empty mask would make the policy NaN.
                 observation[name] = np.ones_like(observation[name])
         return observation
 
@@ -127,21 +123,21 @@ def record_spaces(
     lead: int = 0,
     stacked: bool = False,
 ) -> tuple[ObsPreprocessor, Spaces]:
-    """The preprocessor of these observations, and the spaces of the record.
+    """The preprocessor of these observations, and the spaces that agents get.
 
-    `operations` come first and see the environment's own units; arrays in `info` have `lead`
-    leading dimensions.
+    `operations` come first and see the environment's own observations; arrays in `info` have
+    `lead` leading dimensions.
     """
-    told = {
+    from_info = {
         name: Cast(name, "bool").space(gs.MultiBinary(mask.shape[lead:]))
         for name, mask in info_masks(info).items()
     }
-    raw: dict[str, Space] = {**named(observation_space, "observation"), **told}
+    raw: dict[str, Space] = {**named(observation_space, "observation"), **from_info}
     first = ObsPreprocessor(operations)
     preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw))])
     spaces = Spaces(preprocessor.space(raw), action.spaces)
     if stacked and isinstance(observation_space, gs.Box):
-        # A cast leaves frames what they were; other operations may mix them.
+        # A cast keeps frames apart; other operations may mix them.
         touched = {o.field for o in preprocessor.operations if not isinstance(o, Cast)}
         spaces = replace(spaces, stacked=() if "observation" in touched else ("observation",))
     check_masks(spaces.observation, spaces.action)

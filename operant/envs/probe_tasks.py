@@ -1,9 +1,9 @@
-"""Tasks with known answers, each small enough to be solved in seconds.
+"""Probe environments: tasks with known values and returns, solved in seconds.
 
-Values at discount gamma: `ConstantReward` 1; `ObservedReward` what is seen; `DelayedReward` gamma,
-then 1; `TruncatedForever` 1 / (1 - gamma), since the clock ends its episodes and not the task.
-`MatchAction` wants the action that the observation asks for; `best_return` and `random_return` say
-what that is worth. `register` makes them known as `operant/<name>-v0`.
+Values at discount factor gamma: `ConstantReward` 1; `ObservedReward` the observation;
+`DelayedReward` gamma, then 1; `TruncatedForever` 1 / (1 - gamma), since its episodes are truncated
+and never terminate. `MatchAction` rewards the action that the observation asks for; `best_return`
+and `random_return` give its returns. `register` makes them known as `operant/<name>-v0`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
-CUES = 3  # that MatchAction may show
-SIDE = 36  # pixels: the least that a Nature CNN takes
-BOUND = 2.0  # of Box actions, which are not [-1, 1] so that rescaling matters
-Sight = Literal["box", "dict", "image", "mixed"]
-Deed = Literal["discrete", "multidiscrete", "box", "dict"]
+CUES = 3  # number of cues of MatchAction, each with an action of its own
+SIDE = 36  # pixels: the smallest image that a Nature CNN takes
+BOUND = 2.0  # of Box actions: not 1, so that rescaling matters
+ObservationKind = Literal["box", "dict", "image", "mixed"]
+ActionKind = Literal["discrete", "multidiscrete", "box", "dict"]
 PARTS = {
     "box": ("vector",),
     "dict": ("vector", "other"),
     "image": ("image",),
     "mixed": ("image", "vector"),
 }
-DEEDS: dict[str, gymnasium.Space[Any]] = {
+Deed = ActionKind  # the old name
+ACTION_SPACES: dict[str, gymnasium.Space[Any]] = {
     "discrete": gs.Discrete(CUES),
     "multidiscrete": gs.MultiDiscrete([CUES, 2]),
     "box": gs.Box(-BOUND, BOUND, (2,), np.float32),
@@ -34,7 +35,7 @@ DEEDS: dict[str, gymnasium.Space[Any]] = {
         {"choice": gs.Discrete(CUES), "amount": gs.Box(-BOUND, BOUND, (1,), np.float32)}
     ),
 }
-Answer = tuple[Any, float, bool, bool, dict[str, Any]]
+Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 def register() -> None:
@@ -54,10 +55,10 @@ def register() -> None:
 
 
 class ValueTask(gymnasium.Env[Any, Any]):
-    """Rewards that no action changes.
+    """Rewards that do not depend on actions.
 
-    The observation counts the steps taken, or is the reward to come if `observed`. With a `limit`
-    the first reward repeats, nothing to see changes, and the clock ends the episode.
+    The observation is the number of steps taken, or if `observed` the next reward. With a `limit`
+    the first reward repeats, the observation stays the same, and the episode is truncated.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class ValueTask(gymnasium.Env[Any, Any]):
         rewards: tuple[float, ...],
         observed: bool = False,
         limit: int = 0,
-        action: Deed = "discrete",
+        action: ActionKind = "discrete",
     ) -> None:
         self.rewards, self.observed, self.limit = rewards, observed, limit
         self.observation_space = gs.Box(-1, len(rewards), (1,), np.float32)
-        self.action_space = DEEDS[action]
+        self.action_space = ACTION_SPACES[action]
         self.t, self.sign = 0, 1.0
 
     def reset(
@@ -77,38 +78,38 @@ class ValueTask(gymnasium.Env[Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.t, self.sign = 0, float(self.np_random.choice([-1.0, 1.0]))
-        return self._seen(), {}
+        return self._observation(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action: Any) -> Step:
         at = 0 if self.limit else self.t
         reward = self.sign if self.observed else self.rewards[at]
         self.t += 1
         terminated = not self.limit and self.t == len(self.rewards)
-        return self._seen(), reward, terminated, self.t == self.limit, {}
+        return self._observation(), reward, terminated, self.t == self.limit, {}
 
-    def _seen(self) -> Any:
+    def _observation(self) -> Any:
         shown = self.sign if self.observed else 0.0 if self.limit else float(self.t)
         return np.array([shown], np.float32)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Which MatchAction: what it shows, what it takes, and what it makes hard."""
+    """Which MatchAction: its observations and actions, and what makes it hard."""
 
-    observation: Sight = "box"  # in a dict the cue is in one part only, and which one varies
-    action: Deed = "discrete"
-    mask: bool = False  # one wrong choice is forbidden, and raises
-    memory: bool = False  # the cue is shown at the first of three steps and wanted at the last
+    observation: ObservationKind = "box"  # of a dict, one part at random shows the cue
+    action: ActionKind = "discrete"
+    mask: bool = False  # one wrong choice is masked, and raises an error
+    memory: bool = False  # the cue is shown at step 1 of 3, and the action counts at step 3
     length: int = 1  # steps in an episode without memory, each with a new cue
 
 
 def best_return(variant: Variant) -> float:
-    """Undiscounted reward of an episode with the right answers."""
+    """Undiscounted return of the best policy."""
     return 1.0 if variant.memory else float(variant.length)
 
 
 def random_return(variant: Variant) -> float:
-    """The same for answers drawn evenly from what is allowed."""
+    """Undiscounted return of the uniform policy over the actions that are not masked."""
     choice = 1 / (CUES - variant.mask)
     targets = [_amount(cue) for cue in range(CUES)]
     misses = [((BOUND + t) ** 2 + (BOUND - t) ** 2) / (4 * BOUND) for t in targets]
@@ -123,11 +124,11 @@ def random_return(variant: Variant) -> float:
 
 
 class MatchAction(gymnasium.Env[Any, Any]):
-    """Worth one for the action that the observation asks for, less for others."""
+    """Reward one for the action that the observation asks for, less for others."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.variant = v = Variant(**kwargs)
-        self.asking = int(v.memory)  # one more entry says that the answer is wanted now
+        self.asking = int(v.memory)  # one more entry marks the step whose action counts
         parts: dict[str, gymnasium.Space[Any]] = {
             name: gs.Box(0, 255, (1, SIDE, SIDE), np.uint8)
             if name == "image"
@@ -135,7 +136,7 @@ class MatchAction(gymnasium.Env[Any, Any]):
             for name in PARTS[v.observation]
         }
         self.plain = len(parts) == 1
-        self.action_space = DEEDS[v.action]
+        self.action_space = ACTION_SPACES[v.action]
         if v.mask and not self.plain:
             size = gs.MultiBinary(CUES + 2 * (v.action == "multidiscrete"))
             parts["action_mask"] = gs.Dict({"choice": size}) if v.action == "dict" else size
@@ -149,22 +150,22 @@ class MatchAction(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self.t = 0
         self._draw()
-        return self._seen(), self._info()
+        return self._observation(), self._info()
 
-    def step(self, action: Any) -> Answer:
-        self._refuse(action)
+    def step(self, action: Any) -> Step:
+        self._check_mask(action)
         self.t += 1
-        wanted = not self.variant.memory or self.t == self.length
-        reward = self._worth(action) if wanted else 0.0
+        counts = not self.variant.memory or self.t == self.length
+        reward = self._reward(action) if counts else 0.0
         if not self.variant.memory:
             self._draw()
-        return self._seen(), reward, self.t == self.length, False, self._info()
+        return self._observation(), reward, self.t == self.length, False, self._info()
 
     def _draw(self) -> None:
         self.cue = int(self.np_random.integers(CUES))
         self.forbidden = (self.cue + 1 + int(self.np_random.integers(CUES - 1))) % CUES
 
-    def _worth(self, action: Any) -> float:
+    def _reward(self, action: Any) -> float:
         if self.variant.action == "discrete":
             return float(action == self.cue)
         if self.variant.action == "multidiscrete":
@@ -175,20 +176,20 @@ class MatchAction(gymnasium.Env[Any, Any]):
             return near
         return (near + float(action["choice"] == self.cue)) / 2
 
-    def _refuse(self, action: Any) -> None:
+    def _check_mask(self, action: Any) -> None:
         chosen = {"multidiscrete": lambda: action[0], "dict": lambda: action["choice"]}
         choice = chosen.get(self.variant.action, lambda: action)()
         if self.variant.mask and choice == self.forbidden:
-            raise ValueError(f"choice {choice} is forbidden by the mask")
+            raise ValueError(f"choice {choice} is forbidden by the action mask")
 
-    def _seen(self) -> Any:
+    def _observation(self) -> Any:
         names = PARTS[self.variant.observation]
         hidden = self.variant.memory and self.t > 0
         shown = -1 if hidden else int(self.np_random.integers(len(names)))
-        seen = {name: self._part(name, i == shown) for i, name in enumerate(names)}
+        parts = {name: self._part(name, i == shown) for i, name in enumerate(names)}
         if self.plain:
-            return seen[names[0]]
-        return seen | ({"action_mask": self._mask()} if self.variant.mask else {})
+            return parts[names[0]]
+        return parts | ({"action_mask": self._mask()} if self.variant.mask else {})
 
     def _part(self, name: str, shown: bool) -> Any:
         asked = self.asking * (self.t == self.length - 1)
@@ -205,8 +206,8 @@ class MatchAction(gymnasium.Env[Any, Any]):
         choice = (np.arange(CUES) != self.forbidden).astype(np.int8)
         if self.variant.action == "dict":
             return {"choice": choice}
-        rest = [1, 1] if self.variant.action == "multidiscrete" else []
-        return np.append(choice, rest).astype(np.int8)
+        others = [1, 1] if self.variant.action == "multidiscrete" else []
+        return np.append(choice, others).astype(np.int8)
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._mask()} if self.variant.mask and self.plain else {}

@@ -1,7 +1,7 @@
 """The state of a simulator as arrays and plain values, without pickle.
 
-Walks the attributes of an environment and its wrappers. What it cannot read (spaces, surfaces to
-draw on, functions) it leaves out: whether the rest is enough is for `exactness` to try.
+Walks the attributes of an environment and its wrappers. What it cannot read (spaces, surfaces for
+rendering, functions) it leaves out; `exactness` tries whether what remains is enough.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 from operant.core.errors import EnvironmentFault
 
 PLAIN = (type(None), bool, int, float, str)
-OTHER = {"kind": "other"}  # the place of something that is not read
+OTHER = {"kind": "other"}  # stands for something that is not read
 FOREIGN = ("pygame", "torch", "multiprocessing", "threading", "logging", "importlib")
 
 
@@ -27,13 +27,13 @@ def capture(env: Any) -> dict[str, Any]:
 
 
 def restore(env: Any, state: dict[str, Any]) -> None:
-    """Put a captured state into an environment of the same kind."""
+    """Put a captured state into an environment of the same class."""
     if state.get("class") != type(env).__name__:
         raise EnvironmentFault(
             f"the saved environment is a {state.get('class')!r}, this one a "
             f"{type(env).__name__!r}; resume with the configuration the run was started with"
         )
-    env.reset(seed=0)  # gives attributes that exist only after a reset the objects to fill
+    env.reset(seed=0)  # attributes that exist only after a reset need objects to fill
     _write(state, env)
 
 
@@ -73,7 +73,9 @@ def _read_simulator(value: Any) -> dict[str, Any] | None:
     if kind == "ALEInterface":
         if value.getFloat("repeat_action_probability") > 0:
             # The emulator does not serialise the action that it may repeat.
-            raise EnvironmentFault("a game with sticky actions has no snapshot")
+            raise EnvironmentFault(
+                "an Atari game with sticky actions cannot be saved exactly; expected env.sticky = 0"
+            )
         state = value.cloneState(include_rng=True).serialize()
         return {"kind": "ale", "state": np.frombuffer(state, np.uint8).copy()}
     if kind == "MjData":
@@ -94,7 +96,7 @@ def _read_object(value: Any, seen: set[int]) -> dict[str, Any]:
 
 
 def _write(state: Any, old: Any) -> Any:
-    """The value that `state` describes; `old`, found at its place, is filled where it can be."""
+    """The value that `state` describes; the object `old` in its place is filled where possible."""
     if isinstance(state, np.ndarray):
         return state.copy()
     if not isinstance(state, dict):
@@ -104,7 +106,9 @@ def _write(state: Any, old: Any) -> Any:
         return old
     if kind == "object":
         if not hasattr(old, "__dict__"):
-            raise EnvironmentFault(f"a saved {state['class']!r} has nothing to be restored into")
+            raise EnvironmentFault(
+                f"a saved {state['class']!r} cannot be restored: found {old!r} in its place"
+            )
         for name, part in state["attributes"].items():
             vars(old)[name] = _write(part, vars(old).get(name))
         return old
@@ -145,14 +149,14 @@ def _write_ale(state: dict[str, Any], old: Any) -> Any:
 def _write_mujoco(state: dict[str, Any], old: Any) -> Any:
     for name, x in _arrays(old).items():
         saved = state["arrays"].get(name)
-        if saved is not None and saved.shape == x.shape:  # contacts vary, and are found anew
+        if saved is not None and saved.shape == x.shape:  # contacts vary, and are computed
             x[...] = saved
     old.time = state["time"]
     return old
 
 
 def _arrays(data: Any) -> dict[str, Any]:
-    """Every array of MuJoCo's data: the integration state alone leaves stale what rewards read."""
+    """Every array of MuJoCo's data: rewards also read some outside of the integration state."""
     names = [name for name in dir(data) if not name.startswith(("_", "efc_"))]
     found = {name: getattr(data, name) for name in names}
     return {name: x for name, x in found.items() if isinstance(x, np.ndarray) and x.flags.writeable}

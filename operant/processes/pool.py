@@ -1,4 +1,4 @@
-"""Worker processes as one: ask all of them, wait for all of them, replace those that are lost."""
+"""Several worker processes as one: command all, wait for all, replace those that are lost."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ import time
 import warnings
 from collections.abc import Sequence
 from multiprocessing.util import Finalize
-from typing import Any
+from typing import Any, NamedTuple
 
 from operant.processes import worker
 from operant.processes.process import WorkerProcess, shut_down
 
-Lost = tuple[WorkerProcess, str]  # and what became of it
-WINDOW = 600.0  # seconds within which restarts of a worker are counted
-PAUSE = 0.05  # seconds before the first restart; each further one in the window waits twice as long
+RESTART_WINDOW = 600.0  # seconds within which restarts of a worker are counted
+RESTART_DELAY = 0.05  # seconds before the first restart; doubled for each further one in the window
 
 
-class Crew:
-    """Workers, of which each has at most one thing to do at a time."""
+class LostWorker(NamedTuple):
+    """A worker that died or hangs."""
+
+    process: WorkerProcess
+    reason: str
+
+
+class WorkerPool:
+    """Workers that run at most one command each at a time. They end with `close`, or with `owner`.
+
+    `timeout` seconds without a reply count as hung; `max_restarts` is for each worker in a window.
+    """
 
     def __init__(self, owner: object, timeout: float, max_restarts: int) -> None:
         self.timeout, self.max_restarts = timeout, max_restarts
@@ -25,67 +34,73 @@ class Crew:
         self.close = Finalize(owner, shut_down, (self.workers,), exitpriority=10)
         self.restarts = 0  # workers replaced so far
 
-    def meet(self) -> list[Any]:
-        """What every worker says of its environments, once it has built them."""
-        return [self._meet(one) for one in self.workers]
+    def wait_ready(self) -> list[Any]:
+        """How each worker describes what it has built, as soon as that is done."""
+        return [self._wait_ready(one) for one in self.workers]
 
-    def _meet(self, one: WorkerProcess) -> Any:
-        told = one.meet()
-        one.patience(self.timeout)
-        return told
+    def _wait_ready(self, one: WorkerProcess) -> Any:
+        description = one.wait_ready()
+        one.set_timeout(self.timeout)
+        return description
 
-    def ask(self, command: bytes, workers: Sequence[WorkerProcess] | None = None) -> list[Lost]:
-        """Have workers, all unless some are named, do something; which of them could not."""
-        self.tell(command, workers)
-        return self.answers(workers)
+    def run(
+        self, command: bytes, workers: Sequence[WorkerProcess] | None = None
+    ) -> list[LostWorker]:
+        """Run a command in all workers, or in those given; returns those that were lost."""
+        self.send(command, workers)
+        return self.wait(workers)
 
-    def tell(self, command: bytes, workers: Sequence[WorkerProcess] | None = None) -> None:
-        """Have workers begin something; one that is gone will give no answer."""
+    def require(self, command: bytes, workers: Sequence[WorkerProcess] | None = None) -> None:
+        """Run a command, and raise an error if a worker is lost."""
+        self.raise_lost(self.run(command, workers))
+
+    def send(self, command: bytes, workers: Sequence[WorkerProcess] | None = None) -> None:
+        """Start a command; a worker that is gone will not reply."""
         for one in self.workers if workers is None else workers:
-            one.ask(command)
+            one.send(command)
 
-    def answers(self, workers: Sequence[WorkerProcess] | None = None) -> list[Lost]:
-        """Wait for an answer of each worker; an error of theirs is raised when all have spoken."""
-        lost: list[Lost] = []
+    def wait(self, workers: Sequence[WorkerProcess] | None = None) -> list[LostWorker]:
+        """Wait for the reply of each worker; an error of one is raised when all have replied."""
+        lost: list[LostWorker] = []
         errors: list[Exception] = []
-        late = False
-        # In turn, not whoever is first: all are awaited anyway, and this wakes up less often.
+        timed_out = False
+        # In order, not as they reply: all are awaited anyway, and this wakes up less often.
         for one in self.workers if workers is None else workers:
             try:
-                if late and one.progress is None and one.silent():
+                if timed_out and one.progress is None and not one.has_replied():
                     raise BlockingIOError
-                answered = one.answered()
+                reply = one.read_reply()
             except BlockingIOError:
-                late = True
-                lost.append((one, f"hung for {self.timeout:g} s"))
+                timed_out = True
+                lost.append(LostWorker(one, f"hung for {self.timeout:g} s"))
                 continue
-            if answered == worker.ERROR:
-                errors.append(one.told_error())
-            elif not answered:
-                lost.append((one, "died"))
+            if reply == worker.ERROR:
+                errors.append(one.receive_error())
+            elif not reply:
+                lost.append(LostWorker(one, "died"))
         if errors:
             raise errors[0]
         return lost
 
-    def insist(self, lost: list[Lost]) -> None:
-        """Do not go on without a worker."""
-        for one, why in lost:
-            raise one.fault(why, one.last_words())
+    def raise_lost(self, lost: Sequence[LostWorker]) -> None:
+        """Raise an error that names the first of these workers, if there is one."""
+        for one, reason in lost:
+            raise one.fault(reason, one.exit_report())
 
-    def replace(self, one: WorkerProcess, why: str) -> None:
-        """Build its environments in a new process, or give up when it was replaced too often."""
-        words = one.last_words()
-        one.let_go()
+    def replace(self, one: WorkerProcess, reason: str) -> None:
+        """Start a worker anew, or raise an error if that was done too often."""
+        report = one.exit_report()
+        one.kill()
         now = time.monotonic()
-        one.restarts = [at for at in one.restarts if now - at < WINDOW]
-        if len(one.restarts) >= self.max_restarts:
-            raise one.fault(
-                f"{why}, after max_restarts = {self.max_restarts} restarts within {WINDOW:g} s",
-                words,
-            )
-        warnings.warn(f"{one.fault(why, words)}; restarted, its episodes are lost", stacklevel=4)
-        time.sleep(PAUSE * 2 ** len(one.restarts))
-        one.restarts.append(now)
+        one.restart_times = [at for at in one.restart_times if now - at < RESTART_WINDOW]
+        if len(one.restart_times) >= self.max_restarts:
+            often = f"max_restarts = {self.max_restarts} restarts within {RESTART_WINDOW:g} s"
+            raise one.fault(f"{reason}, after {often}", report)
+        warnings.warn(
+            f"{one.fault(reason, report)}; restarted, its episodes are lost", stacklevel=4
+        )
+        time.sleep(RESTART_DELAY * 2 ** len(one.restart_times))
+        one.restart_times.append(now)
         self.restarts += 1
         one.launch()
-        self._meet(one)
+        self._wait_ready(one)

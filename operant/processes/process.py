@@ -1,4 +1,4 @@
-"""The parent's side of one worker process: start it, hear that it died, let it go."""
+"""The parent's side of one worker process: start it, send commands, notice its death, end it."""
 
 from __future__ import annotations
 
@@ -11,90 +11,112 @@ import signal
 import socket
 import struct
 import sys
-import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.reduction import send_handle
-from typing import Any
+from typing import Any, NamedTuple
 
 from operant.core.errors import EnvironmentFault, TrainingFault, UsageError
 from operant.processes import worker
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-START_LIMIT = 300.0  # seconds to build the environments
-CLOSE_LIMIT = 5.0  # seconds to close them
-Words = tuple[str, str]  # how a process ended, and its traceback
-PRELOAD = ["operant.processes.worker", "operant.envs.providers.gymnasium"]
-SPOKEN: dict[str, type[Exception]] = {"UsageError": UsageError, "TrainingFault": TrainingFault}
+START_TIMEOUT = 300.0  # seconds to build what the process works with, such as environments
+CLOSE_TIMEOUT = 5.0  # seconds to close it
+REBUILT: dict[str, type[Exception]] = {"UsageError": UsageError, "TrainingFault": TrainingFault}
 Serve = Callable[[connection.Connection, connection.Connection, bytes], None]
 
 
-class WorkerProcess:
-    """A process that serves rows `start` to `stop` of a batch, which messages count from `first`.
+class ExitReport(NamedTuple):
+    """How a process ended, if it did, and its traceback, if there is one."""
 
-    `make` is what it makes its environments from. `progress`, if there is one, gives a number
-    that changes while it is at work, however long that takes.
+    ending: str
+    traceback: str
+
+
+class WorkerProcess:
+    """A process that runs `serve`, and works on rows `start` to `stop` of a batch.
+
+    `make` is pickled and sent to it. `name` is what error messages call its rows. `preload` are
+    modules that the fork server imports once for all processes. `progress`, if there is one, gives
+    a number that changes while the process is at work, however long that takes.
     """
 
-    def __init__(self, serve: Serve, make: Any, start: int, stop: int, first: int = 0) -> None:
-        self.serve, self.start, self.stop = serve, start, stop
-        few = stop - start == 1
-        self.which = f"{first + start}" if few else f"{first + start}-{first + stop - 1}"
-        self.payload = _pickled(make)
-        self.restarts: list[float] = []  # when it was replaced
+    def __init__(
+        self,
+        serve: Serve,
+        make: Any,
+        rows: tuple[int, int],
+        name: str,
+        preload: Sequence[str] = (),
+    ) -> None:
+        self.serve, self.name, self.preload = serve, name, [serve.__module__, *preload]
+        self.start, self.stop = rows
+        self.data = self._pickled(make)
+        self.restart_times: list[float] = []
         self.progress: Callable[[], int] | None = None
         self.launch()
 
     def launch(self) -> None:
-        """Start the process; `meet` waits for its environments."""
-        self.gone = False
-        FORKSERVER.set_forkserver_preload([self.serve.__module__, *PRELOAD])
-        self.talk, theirs = FORKSERVER.Pipe()
-        self.trace, traced = FORKSERVER.Pipe(duplex=False)
-        arguments = (theirs, traced, self.payload)
-        name = f"environments {self.which}"
-        self.process = FORKSERVER.Process(target=self.serve, args=arguments, name=name, daemon=True)
-        with _main_module(hidden=b"__main__" not in self.payload):
+        """Start the process; `wait_ready` waits for it."""
+        self.ended = False
+        FORKSERVER.set_forkserver_preload(self.preload)
+        self.connection, theirs = FORKSERVER.Pipe()
+        self.traces, traces = FORKSERVER.Pipe(duplex=False)
+        arguments = (theirs, traces, self.data)
+        self.process = FORKSERVER.Process(
+            target=self.serve, args=arguments, name=self.name, daemon=True
+        )
+        with _main_module(hidden=b"__main__" not in self.data):
             self.process.start()
         theirs.close()  # so that the end of the process is the end of the file
-        traced.close()
-        self.fd = self.talk.fileno()
+        traces.close()
+        self.fd = self.connection.fileno()
 
-    def meet(self) -> Any:
-        """What the process says of its environments, once it has built them."""
-        if not self.talk.poll(START_LIMIT):
-            raise self.fault(f"hung for {START_LIMIT:g} s in building them", self.last_words())
+    def _pickled(self, make: Any) -> bytes:
         try:
-            told = self.talk.recv()
+            return pickle.dumps(make)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise UsageError(
+                f"{self.name} cannot be sent to a worker process ({error}); expected functions or "
+                f"classes that a module defines, or functools.partial of such; "
+                f"or run them without worker processes"
+            ) from None
+
+    def wait_ready(self) -> Any:
+        """How the process describes what it has built, as soon as that is done."""
+        if not self.connection.poll(START_TIMEOUT):
+            raise self.fault(f"hung for {START_TIMEOUT:g} s while starting", self.exit_report())
+        try:
+            description = self.connection.recv()
         except (EOFError, OSError):
-            raise self.fault("died in building them", self.last_words()) from None
-        if isinstance(told[0], str):
-            raise self.error(told)
-        return told
+            raise self.fault("died while starting", self.exit_report()) from None
+        if isinstance(description, worker.WorkerError):
+            raise self.exception(description)
+        return description
 
     def attach(self, message: Any, memory: int) -> None:
-        """Hand over the shared memory, and what there is to know of it."""
-        self.talk.send(message)
-        send_handle(self.talk, memory, self.process.pid)
+        """Send the shared memory, and a message that says how to use it."""
+        self.connection.send(message)
+        send_handle(self.connection, memory, self.process.pid)
 
-    def ask(self, command: bytes) -> bool:
-        """Whether the process could still be told."""
+    def send(self, command: bytes) -> bool:
+        """Send a command; false if the process is gone."""
         try:
             return os.write(self.fd, command) == 1
         except OSError:
             return False
 
-    def patience(self, seconds: float) -> None:
-        """How long `answered` waits."""
-        whole, rest = divmod(seconds, 1)
+    def set_timeout(self, seconds: float) -> None:
+        """How long `read_reply` waits."""
+        whole, fraction = divmod(seconds, 1)
         with socket.socket(fileno=os.dup(self.fd)) as line:
-            limit = struct.pack("ll", int(whole), int(rest * 1e6) or int(whole == 0))
+            limit = struct.pack("ll", int(whole), int(fraction * 1e6) or int(whole == 0))
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
-    def answered(self) -> bytes:
-        """The byte it answered with; nothing if it is gone. Raises when patience is at its end."""
+    def read_reply(self) -> bytes:
+        """The reply to a command, empty if the process died; BlockingIOError after the timeout."""
         while True:
             before = self.progress and self.progress()
             try:
@@ -105,69 +127,74 @@ class WorkerProcess:
             except OSError:
                 return b""
 
-    def silent(self) -> bool:
-        """Whether it has said nothing yet."""
-        return not select.select([self.fd], [], [], 0)[0]
+    def has_replied(self) -> bool:
+        """Whether `read_reply` would return at once."""
+        return bool(select.select([self.fd], [], [], 0)[0])
 
-    def told_error(self) -> Exception:
-        """The error that the process just announced."""
-        return self.error(self.talk.recv())
+    def receive_error(self) -> Exception:
+        """The error that follows the reply `ERROR`."""
+        return self.exception(self.connection.recv())
 
-    def error(self, told: tuple[str, str, str]) -> Exception:
-        """An error of the process, with its traceback as a note."""
-        kind, sentence, trace = told
-        if kind in SPOKEN:
-            return SPOKEN[kind](sentence)
-        found = self.fault(sentence if kind == "EnvironmentFault" else f"{kind}: {sentence}")
-        found.add_note(trace)
+    def exception(self, error: worker.WorkerError) -> Exception:
+        """An error of the process as an exception, with its traceback as a note."""
+        if error.kind in REBUILT:
+            return REBUILT[error.kind](error.message)
+        ours = error.kind == "EnvironmentFault"
+        found = self.fault(error.message if ours else f"{error.kind}: {error.message}")
+        found.add_note(error.traceback)
         return found
 
-    def fault(self, what: str, words: Words = ("", "")) -> EnvironmentFault:
-        """An error that names the environments of this process."""
-        found = EnvironmentFault(f"worker of environments {self.which}: {what}{words[0]}")
-        if words[1]:
-            found.add_note(words[1])
+    def fault(self, what: str, report: ExitReport | None = None) -> EnvironmentFault:
+        """An exception that names what this process works on."""
+        found = EnvironmentFault(f"worker of {self.name}: {what}{report.ending if report else ''}")
+        if report and report.traceback:
+            found.add_note(report.traceback)
         return found
 
-    def last_words(self) -> Words:
-        """How the process ended, or where it stands."""
+    def exit_report(self) -> ExitReport:
+        """How the process ended, or where it is stuck."""
         self.process.join(0.2)
         if self.process.exitcode is None and self.process.pid is not None:
             os.kill(self.process.pid, signal.SIGUSR1)  # it answers with a traceback
-            self.trace.poll(0.5)
-        where = b""
-        while self.trace.poll(0.05) and (more := os.read(self.trace.fileno(), 1 << 16)):
-            where += more
-        return _ending(self.process.exitcode), where.decode(errors="replace").strip()
+            self.traces.poll(0.5)
+        trace = b""
+        while self.traces.poll(0.05) and (more := os.read(self.traces.fileno(), 1 << 16)):
+            trace += more
+        return ExitReport(_ending(self.process.exitcode), trace.decode(errors="replace").strip())
 
-    def hang_up(self) -> None:
-        """Ask the process to close its environments; it also understands the end of the line."""
-        self.ask(worker.CLOSE)
-        self.talk.close()
+    def request_close(self) -> None:
+        """Ask the process to end; it also ends when the connection is closed."""
+        self.send(worker.CLOSE)
+        self.connection.close()
 
-    def let_go(self) -> None:
+    def kill(self) -> None:
         """Kill what is left of the process and free what it held."""
-        self.gone = True
+        self.ended = True
         self.process.kill()
-        self.process.join(CLOSE_LIMIT)
-        self.talk.close()
-        self.trace.close()
+        self.process.join(CLOSE_TIMEOUT)
+        self.connection.close()
+        self.traces.close()
         with contextlib.suppress(ValueError):  # not even SIGKILL ends a process that the disk holds
             self.process.close()
 
 
+def row_range(start: int, stop: int) -> str:
+    """Rows as error messages name them, such as `0-3`."""
+    return f"{start}" if stop - start == 1 else f"{start}-{stop - 1}"
+
+
 def shut_down(workers: Sequence[WorkerProcess]) -> None:
-    """Ask every process to close, wait a little for all of them, and kill the rest."""
-    present = [one for one in workers if not one.gone]
-    for one in present:
-        one.hang_up()
-    waiting: list[Any] = [one.process.sentinel for one in present]
-    deadline = time.monotonic() + CLOSE_LIMIT
+    """Ask every process to close, wait a little for all of them, and kill those that remain."""
+    running = [one for one in workers if not one.ended]
+    for one in running:
+        one.request_close()
+    waiting: list[Any] = [one.process.sentinel for one in running]
+    deadline = time.monotonic() + CLOSE_TIMEOUT
     while waiting and (left := deadline - time.monotonic()) > 0:
         done = connection.wait(waiting, left)
         waiting = [sentinel for sentinel in waiting if sentinel not in done]
-    for one in present:
-        one.let_go()
+    for one in running:
+        one.kill()
 
 
 def _ending(code: int | None) -> str:
@@ -175,18 +202,8 @@ def _ending(code: int | None) -> str:
         return ""
     if code >= 0:
         return f" (exit code {code})"
-    hint = ", perhaps for want of memory" if -code == signal.SIGKILL else ""
+    hint = ", perhaps out of memory" if -code == signal.SIGKILL else ""
     return f" (killed by {signal.Signals(-code).name}{hint})"
-
-
-def _pickled(make: Any) -> bytes:
-    try:
-        return pickle.dumps(make)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UsageError(
-            f"env_fns cannot be sent to a worker process ({error}); expected functions or classes "
-            f"that a module defines, or functools.partial of such; use manager = 'simple' otherwise"
-        ) from None
 
 
 @contextlib.contextmanager
@@ -199,14 +216,3 @@ def _main_module(hidden: bool) -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
-
-
-def anonymous_memory(size: int) -> int:
-    """A file descriptor of shared memory that has no name and so cannot be left behind."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("operant")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    os.ftruncate(fd, size)
-    return fd

@@ -1,4 +1,4 @@
-"""An actor for other processes: sent once, with weights that lie in shared memory."""
+"""An actor for other processes: pickled once, with weights that lie in shared memory."""
 
 from __future__ import annotations
 
@@ -13,58 +13,60 @@ import torch
 from torch import Tensor, nn
 
 from operant.core.protocols import Actor
-from operant.memory.rollout import Allocate
+from operant.processes.shared_memory import Allocate
 
 BYTE = np.dtype(np.uint8)
 
 
-class Form(NamedTuple):
-    """What a weight looks like in memory."""
+class TensorLayout(NamedTuple):
+    """How a weight lies in memory."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     stride: tuple[int, ...]
-    learned: bool  # a parameter, not a buffer
+    parameter: bool  # an `nn.Parameter`, not a buffer
 
     @classmethod
-    def of(cls, x: Tensor) -> Form:
-        """The form of a weight; its layout is kept, since products round by it."""
+    def of(cls, x: Tensor) -> TensorLayout:
+        """The layout of a weight; strides are kept, since rounding in products depends on them."""
         dense = x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last)
         like = x if dense else torch.empty(x.shape, device="meta")
         return cls(x.dtype, tuple(x.shape), like.stride(), isinstance(x, nn.Parameter))
 
-    def lay(self, allocate: Allocate) -> Tensor:
-        """A weight of this form."""
+    def tensor(self, allocate: Allocate) -> Tensor:
+        """A new tensor of this layout."""
         size = math.prod(self.shape) * self.dtype.itemsize
         flat = allocate((size,), BYTE)
-        if flat.nbytes < size:  # only counted
+        if flat.nbytes < size:  # the allocator only counts
             return torch.empty(0)
         return torch.from_numpy(flat).view(self.dtype).as_strided(self.shape, self.stride)
 
 
-class Packed(NamedTuple):
-    """An actor, and the weights it had, which are not part of `data`."""
+class PackedActor(NamedTuple):
+    """A pickled actor, and beside it the weights of its networks."""
 
     data: bytes
     weights: list[Tensor]
-    forms: list[Form]
+    layouts: list[TensorLayout]
 
 
-def pack(actor: Actor) -> Packed:
-    """Make an actor ready to be sent."""
+def pack(actor: Actor) -> PackedActor:
+    """Pickle an actor without its weights."""
     file = io.BytesIO()
-    packer = _Packer(file)
-    packer.dump(actor)
-    return Packed(file.getvalue(), packer.weights, [Form.of(x) for x in packer.weights])
+    pickler = _Pickler(file)
+    pickler.dump(actor)
+    return PackedActor(
+        file.getvalue(), pickler.weights, [TensorLayout.of(x) for x in pickler.weights]
+    )
 
 
-def unpack(data: bytes, forms: list[Form], weights: list[Tensor]) -> Actor:
-    """The actor again, over these weights."""
-    unpacker = _Unpacker(io.BytesIO(data))
-    pairs = zip(weights, forms, strict=True)
-    # They could learn here as well: autocast remembers what it has made of no others.
-    unpacker.weights = [nn.Parameter(x) if form.learned else x for x, form in pairs]
-    found: Actor = unpacker.load()
+def unpack(data: bytes, layouts: list[TensorLayout], weights: list[Tensor]) -> Actor:
+    """The actor again, with these tensors as its weights."""
+    unpickler = _Unpickler(io.BytesIO(data))
+    pairs = zip(weights, layouts, strict=True)
+    # Parameters again, though nothing is learned here: autocast caches its casts of no others.
+    unpickler.weights = [nn.Parameter(x) if layout.parameter else x for x, layout in pairs]
+    found: Actor = unpickler.load()
     return found
 
 
@@ -74,27 +76,27 @@ def publish(source: list[Tensor], shared: list[Tensor]) -> None:
     torch._foreach_copy_(shared, source)
 
 
-class _Packer(pickle.Pickler):
-    """Leaves the weights of modules out, and notes which they were."""
+class _Pickler(pickle.Pickler):
+    """Leaves the weights of modules out, and records which they were."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.weights: list[Tensor] = []
-        self._places: dict[int, int] = {}
+        self._indices: dict[int, int] = {}
 
     def persistent_id(self, part: Any) -> int | None:
         if isinstance(part, nn.Module):  # seen before anything that is in it
             for weight in chain(part.parameters(), part.buffers()):
-                if id(weight) not in self._places:
-                    self._places[id(weight)] = len(self.weights)
+                if id(weight) not in self._indices:
+                    self._indices[id(weight)] = len(self.weights)
                     self.weights.append(weight)
-        return self._places.get(id(part)) if isinstance(part, Tensor) else None
+        return self._indices.get(id(part)) if isinstance(part, Tensor) else None
 
 
-class _Unpacker(pickle.Unpickler):
-    """Puts the weights back in their places."""
+class _Unpickler(pickle.Unpickler):
+    """Puts weights back where they were left out."""
 
     weights: list[Tensor]
 
-    def persistent_load(self, place: int) -> Tensor:
-        return self.weights[place]
+    def persistent_load(self, index: int) -> Tensor:
+        return self.weights[index]

@@ -1,6 +1,6 @@
-"""What runs inside a process of environments: wait for one byte, do what it says, answer one byte.
+"""What runs inside a worker process: read one command byte, run it, reply with one byte.
 
-Nothing here imports torch: a worker starts in milliseconds and stays small.
+Nothing here imports torch: a worker that does without it starts in milliseconds and stays small.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
-import math
-import mmap
 import multiprocessing
 import os
 import pickle
@@ -19,105 +17,86 @@ import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
-from operant.core.spaces import Spaces
-from operant.envs.managers.slots import Board, Slots, board
-
-if TYPE_CHECKING:  # this module imports torch
-    from operant.core.tree import Array
-
-STEP, RESET, SAVE, LOAD, CLOSE = b"s", b"r", b"g", b"p", b"c"  # asked
-DONE, ERROR = b"d", b"e"  # answered
-ALIGN = 64  # bytes: a cache line
-Commands = dict[bytes, Callable[[], Any]]
+CLOSE = b"c"  # the one command that every worker knows
+DONE, ERROR = b"d", b"e"  # replies
+Commands = dict[bytes, Callable[[], Any]]  # a result that is not None is sent after the reply
 
 
-class Carver:
-    """Cuts arrays out of a buffer, one after the other; without a buffer it only counts."""
+class WorkerError(NamedTuple):
+    """An exception, as one process reports it to another."""
 
-    def __init__(self, buffer: Any = None) -> None:
-        self.buffer, self.used = buffer, 0
+    kind: str
+    message: str
+    traceback: str
 
-    def __call__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        count, start = math.prod(shape), self.used
-        self.used += -(-count * dtype.itemsize // ALIGN) * ALIGN
-        if self.buffer is None:
-            return np.empty(0, dtype)
-        return np.frombuffer(self.buffer, dtype, count, start).reshape(shape)
-
-
-def shared_board(spaces: Spaces, num_envs: int, memory: int) -> Board:
-    """The board in the shared memory behind a file descriptor."""
-    return board(spaces, num_envs, Carver(mmap.mmap(memory, os.fstat(memory).st_size)))
+    @classmethod
+    def of(cls, error: BaseException) -> WorkerError:
+        """The report of an exception."""
+        trace = "".join(traceback.format_exception(error))
+        return cls(type(error).__name__, str(error), trace)
 
 
-def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
-    """Build the environments, take part of the board, and obey until told to close."""
-    prepare(trace)
+class Service(Protocol):
+    """What a worker does for its parent, made from what the parent sent."""
+
+    def describe(self) -> Any: ...  # what the parent must know to allocate shared memory
+    def attach(self, message: Any, memory: int, connection: Connection) -> Commands: ...
+    def close(self) -> None: ...
+
+
+def run_service(
+    make_service: Callable[[Any], Service], connection: Connection, traces: Connection, data: bytes
+) -> None:
+    """Make a service, describe it to the parent, attach it to shared memory, and run commands."""
+    set_up_process(traces)
     try:
-        envs = [make() for make in pickle.loads(payload)]
-        talk.send(
-            (envs[0].spaces, envs[0].frames_per_step, type(envs[0]), [e.spaces for e in envs])
-        )
-        num_envs, start, stop = talk.recv()
-        memory = recv_handle(talk)
-        slots = Slots(envs, shared_board(envs[0].spaces, num_envs, memory).rows(start, stop))
+        service = make_service(pickle.loads(data))
+        connection.send(service.describe())
+    except BaseException as error:
+        return connection.send(WorkerError.of(error))
+    try:
+        message = connection.recv()
+        memory = recv_handle(connection)
+        commands = service.attach(message, memory, connection)
         os.close(memory)
-    except EOFError:  # the parent hung up
+    except EOFError:  # the parent closed the connection
         return None
     except BaseException as error:
-        return talk.send(told(error))
-
-    def load() -> None:
-        for env, saved in zip(slots.envs, talk.recv(), strict=True):
-            env.restore(saved)
-
-    commands: Commands = {
-        STEP: slots.step,
-        RESET: slots.reset,
-        SAVE: lambda: [env.snapshot() for env in slots.envs],
-        LOAD: load,
-    }
-    return obey(commands, talk, slots.close)
+        return send_error(connection, error)
+    return run_commands(commands, connection, service.close)
 
 
-def obey(commands: Commands, talk: Connection, close: Callable[[], object]) -> None:
-    """Do what each byte asks; one byte says that it is done, and what it gave, if anything."""
-    fd = talk.fileno()
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent hung up
-        while (asked := os.read(fd, 1)) not in (CLOSE, b""):
+def run_commands(commands: Commands, connection: Connection, close: Callable[[], object]) -> None:
+    """Run the command of each byte that arrives, and reply, until one is CLOSE."""
+    fd = connection.fileno()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
+        while (command := os.read(fd, 1)) not in (CLOSE, b""):
             try:
-                result = commands[asked]()
+                result = commands[command]()
             except BaseException as error:
-                tell_error(talk, error)
+                send_error(connection, error)
                 continue
             os.write(fd, DONE)
             if result is not None:
-                talk.send(result)
+                connection.send(result)
     close()
 
 
-def tell_error(talk: Connection, error: BaseException) -> None:
-    """Answer that what was asked could not be done."""
-    os.write(talk.fileno(), ERROR)
-    talk.send(told(error))
+def send_error(connection: Connection, error: BaseException) -> None:
+    """Reply that a command failed, and how."""
+    os.write(connection.fileno(), ERROR)
+    connection.send(WorkerError.of(error))
 
 
-def told(error: BaseException) -> tuple[str, str, str]:
-    """An error as its kind, its sentence and its traceback."""
-    return type(error).__name__, str(error), "".join(traceback.format_exception(error))
-
-
-def prepare(trace: Connection) -> None:
-    """Leave signals to the parent, tell it where this process crashed, and die with it."""
+def set_up_process(traces: Connection) -> None:
+    """Ignore the signals that are the parent's, send tracebacks of crashes, die with the parent."""
     # The terminal sends Ctrl-C, and a scheduler its SIGTERM, to everyone; the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    faulthandler.enable(trace.fileno())
-    faulthandler.register(signal.SIGUSR1, trace.fileno())
+    faulthandler.enable(traces.fileno())
+    faulthandler.register(signal.SIGUSR1, traces.fileno())
     _die_with_parent()
 
 
@@ -134,5 +113,5 @@ def _die_with_parent() -> None:
     fcntl.fcntl(sentinel, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(sentinel, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(sentinel, fcntl.F_SETFL, fcntl.fcntl(sentinel, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([sentinel], [], [], 0)[0]:  # it went before we watched
+    if select.select([sentinel], [], [], 0)[0]:  # it died before it was watched
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What one process does to collect a batch: act, step, write down."""
+"""What one process does to collect a chunk: act, step, store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,8 @@ from operant.core.tree import Array
 from operant.memory.rollout import RolloutCache
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
-from operant.samplers.autocast import weights_rest
+from operant.samplers.abilities import PausableManager, PlacedManager
+from operant.samplers.autocast import cached_autocast
 from operant.samplers.trajectory import TrajTracker
 
 ACTIVITIES = ("acting", "stepping", "storing")
@@ -28,19 +28,20 @@ ACTIVITIES = ("acting", "stepping", "storing")
 
 @dataclass(frozen=True)
 class Collecting:
-    """How batches are collected."""
+    """How chunks are collected."""
 
-    length: int  # steps of every environment in a batch
+    length: int  # steps of every environment in a chunk
     seed: int  # of the environments
-    reward_clip: float = 0.0  # learn from rewards clipped to this size; 0: as they are
-    decorrelate: int = 0  # each environment first takes a random number, below this, of steps
-    mid_batch_reset: bool = True  # or an environment whose episode ended rests until the next batch
+    reward_clip: float = 0.0  # clip rewards for learning to [-x, x]; 0: no clipping
+    decorrelate: int = 0  # each environment first takes fewer than so many random steps
+    mid_batch_reset: bool = True  # False: after an episode, wait for the next chunk
 
 
 class Collector:
-    """Steps environments with an actor's decisions, and writes them into its part of a chunk.
+    """Steps environments with an actor's actions, and stores the steps in its part of a chunk.
 
-    `tick`, if there is one, is called before every step and may end the batch early.
+    `keep_going`, if there is one, is called before every step; if it returns false, the chunk is
+    left unfinished.
     """
 
     def __init__(
@@ -51,114 +52,120 @@ class Collector:
         plan: Collecting,
         rows: Rows | None = None,
         tracker: TrajTracker | None = None,
-        tick: Callable[[], bool] | None = None,
+        keep_going: Callable[[], bool] | None = None,
     ) -> None:
         self.manager, self.actor, self.cache, self.plan = manager, actor, cache, plan
         self.rows = rows or Rows(0, manager.num_envs, manager.num_envs)
         self.tracker = tracker or TrajTracker(manager.num_envs)
-        self.tick = tick
+        self.keep_going = keep_going
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
-        self.awake = np.ones(manager.num_envs, bool)
-        self.rest: Any = getattr(manager, "rest", None)  # say which environments step
-        for name, wanted in (
-            ("decorrelate", plan.decorrelate),
-            ("mid_batch_reset", not plan.mid_batch_reset),
+        self.active = np.ones(manager.num_envs, bool)
+        self._check_pausable(plan)
+
+    def _check_pausable(self, plan: Collecting) -> None:
+        for name, value, pauses in (
+            ("decorrelate", plan.decorrelate, plan.decorrelate > 0),
+            ("mid_batch_reset", plan.mid_batch_reset, not plan.mid_batch_reset),
         ):
-            if wanted and self.rest is None:
+            if pauses and not isinstance(self.manager, PausableManager):
                 raise UsageError(
-                    f"{name} = {getattr(plan, name)}: {type(manager).__name__} steps its "
-                    f"environments as one; use env.manager = 'simple' or 'subproc'"
+                    f"{name} = {value}: {type(self.manager).__name__} steps all of its "
+                    f"environments; use env.manager = 'simple' or 'subproc'"
                 )
 
     def start_envs(self, seed: int, max_decorrelation_steps: int = 0) -> None:
-        """Begin episodes, and take a random number, below the most, of random steps in each."""
-        # A batch that is one by itself does not know where in a larger one it stands.
-        own = hasattr(self.manager, "first")
-        self.observation = self.manager.reset(seed if own else seed + self.rows.start)
+        """Begin episodes, and take a random number, below the maximum, of random steps in each."""
+        # A vector environment does not know its place in a larger batch.
+        placed = isinstance(self.manager, PlacedManager)
+        self.observation = self.manager.reset(seed if placed else seed + self.rows.start)
         self.tracker.rewards[:] = 0.0
         self.tracker.lengths[:] = 0
         if max_decorrelation_steps > 0:
             self._decorrelate(derived(seed, max_decorrelation_steps), max_decorrelation_steps)
 
     def _decorrelate(self, seed: int, most: int) -> None:
-        # Drawn for the whole batch, of which this is a part: where an environment stands must
-        # not depend on how the batch is laid over processes.
+        # Drawn for the whole batch, of which this is a part: the start of an environment must
+        # not depend on how the batch is distributed over processes.
         start, stop, total = self.rows
         generator = torch.Generator().manual_seed(seed)
         counts = torch.randint(most, (total,), generator=generator)[start:stop].numpy()
-        manager = self.manager
-        spaces = manager.spaces
+        spaces = self.manager.spaces
         for taken in range(most):
             masks = masks_of(tree.tensors(self.observation), tuple(spaces.action))
-            masks = tree.map(self._among, masks)
+            masks = tree.map(self._in_whole_batch, masks)
             actions = uniform(spaces.action, total, masks, generator, "cpu")
-            if taken < counts.max(initial=0) and (self.tick is None or self.tick()):
-                self.rest(taken < counts)
-                step = manager.step({k: x[start:stop].numpy() for k, x in actions.items()})
+            if taken < counts.max(initial=0) and (self.keep_going is None or self.keep_going()):
+                self._set_active(taken < counts)
+                step = self.manager.step({k: x[start:stop].numpy() for k, x in actions.items()})
                 self.tracker.add(step)
                 self.observation = step.observation
-        self.rest(self.awake)
+        self._set_active(self.active)
 
-    def _among(self, mask: torch.Tensor) -> torch.Tensor:
+    def _in_whole_batch(self, mask: torch.Tensor) -> torch.Tensor:
+        """A mask of some rows in its place among all rows; the others allow every action."""
         whole = mask.new_ones((self.rows.total, *mask.shape[1:]))
         whole[self.rows.start : self.rows.stop] = mask
         return whole
 
+    def _set_active(self, active: Array) -> None:
+        assert isinstance(self.manager, PausableManager), "checked when this was made"
+        self.manager.set_active(active)
+
     def start_agent(self) -> None:
-        """Let the actor begin with what the environments show."""
+        """Put the first observations into the chunk, for the actor to begin with."""
         self.cache.begin(self.observation)
 
     def collect_batch(self, itr: int) -> list[TrajInfo]:
-        """Fill the cache; the episodes that ended."""
-        self.wake()
+        """Fill the chunk; returns the episodes that ended."""
+        self.activate_all()
         finished: list[TrajInfo] = []
-        with weights_rest():
-            while not self.cache.ready() and (self.tick is None or self.tick()):
+        with cached_autocast():
+            while not self.cache.ready() and (self.keep_going is None or self.keep_going()):
                 finished += self.step()
         return finished
 
-    def wake(self) -> None:
+    def activate_all(self) -> None:
         """Let every environment step again."""
-        if not self.awake.all():
-            self.awake[:] = True
-            self.rest(self.awake)
+        if not self.active.all():
+            self.active[:] = True
+            self._set_active(self.active)
 
     def step(self) -> list[TrajInfo]:
-        """One action everywhere; the episodes that it ended."""
+        """One action in every environment; returns the episodes that it ended."""
         begin = perf_counter()
         action, memo = self.actor.act(self.cache.observation(), self.cache.hidden_state())
         acted = perf_counter()
         step = self.manager.step({name: x.numpy() for name, x in action.items()})
         stepped = perf_counter()
-        finished = self.write(action, memo, step)
+        finished = self.store(action, memo, step)
         seconds = self.seconds
         seconds["acting"] += acted - begin
         seconds["stepping"] += stepped - acted
         seconds["storing"] += perf_counter() - stepped
         return finished
 
-    def write(self, action: Tensors, memo: Memo, step: EnvStep) -> list[TrajInfo]:
-        """Write a step down; the episodes that it ended."""
+    def store(self, action: Tensors, memo: Memo, step: EnvStep) -> list[TrajInfo]:
+        """Store a step in the chunk; returns the episodes that it ended."""
         self.cache.agent_write(action, memo)
         limit = self.plan.reward_clip
         self.cache.env_write(step, step.reward.clip(-limit, limit) if limit else None)
         if not self.plan.mid_batch_reset:
-            self._lay_to_rest(step.terminated | step.truncated)
+            self._pause(step.terminated | step.truncated)
         return self.tracker.add(step)
 
-    def _lay_to_rest(self, ended: Array) -> None:
+    def _pause(self, ended: Array) -> None:
         if ended.any():
-            self.awake &= ~ended
-            self.rest(self.awake)
+            self.active &= ~ended
+            self._set_active(self.active)
 
 
 BaseCollector = Collector  # rlpyt's name
 
 
 def check_finite(chunk: Experience) -> None:
-    """Refuse a chunk with a NaN or infinity in it, naming where it is."""
-    shown = {"observation": chunk.observation, "reward": chunk.reward}
-    for name, x in tree.leaves(shown):
+    """Raise an error if a chunk contains NaN or infinity, naming where it is."""
+    checked = {"observation": chunk.observation, "reward": chunk.reward}
+    for name, x in tree.leaves(checked):
         # One sum decides in the good case; an infinity or NaN anywhere survives it.
         if x.is_floating_point() and not isfinite(x.numpy().sum(dtype=np.float64)):
             bad = (~x.isfinite()).nonzero()
@@ -171,12 +178,12 @@ def check_finite(chunk: Experience) -> None:
 
 
 def in_order(
-    chunk: Experience, bounds: Sequence[tuple[int, int]], told: Sequence[list[TrajInfo]]
+    chunk: Experience, bounds: Sequence[tuple[int, int]], finished: Sequence[list[TrajInfo]]
 ) -> list[TrajInfo]:
-    """Episodes that parts of a batch told of, in the order in which they ended."""
+    """Episodes that ended in parts of a batch, in the order in which they ended."""
     ended = (chunk.ended & chunk.valid).numpy()
     found = []
-    for (start, stop), infos in zip(bounds, told, strict=True):
+    for (start, stop), infos in zip(bounds, finished, strict=True):
         t, b = np.nonzero(ended[:, start:stop])
         found += list(zip(t.tolist(), (b + start).tolist(), infos, strict=True))
     return [info for _, _, info in sorted(found, key=lambda one: one[:2])]

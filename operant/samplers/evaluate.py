@@ -1,4 +1,4 @@
-"""Whole episodes without exploring."""
+"""Whole episodes without exploration."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 from operant.core import tree
 from operant.core.experience import TrajInfo
 from operant.core.protocols import Agent, EnvironmentManager
-from operant.samplers.autocast import weights_rest
+from operant.samplers.autocast import cached_autocast
 from operant.samplers.trajectory import TrajTracker
+
+MOST_ENVS = 16  # environments that play at the same time
 
 
 class Evaluation:
@@ -27,27 +29,12 @@ class Evaluation:
 
     def run(self, agent: Agent, itr: int = 0) -> list[TrajInfo]:
         """The episodes, in the order of their environments."""
-        manager = self.make_manager(min(self.episodes, 16))
+        manager = self.make_manager(min(self.episodes, MOST_ENVS))
         try:
-            with weights_rest():
+            with cached_autocast():
                 return evaluate(agent, manager, self.episodes, self.seed)
         finally:
             manager.close()
-
-
-class Evaluated:
-    """A sampler's other duty: to say how well its agent does."""
-
-    def __init__(self, agent: Agent, evaluation: Evaluation | None) -> None:
-        self.agent, self.evaluation = agent, evaluation
-
-    def evaluate_agents(self, itr: int) -> list[TrajInfo]:
-        """Whole episodes without exploring, in environments of their own."""
-        if self.evaluation is None:
-            raise ValueError("this sampler was given no evaluation")
-        return self.evaluation.run(self.agent, itr)
-
-    evaluate_agent = evaluate_agents  # rlpyt's spelling
 
 
 def evaluate(agent: Agent, manager: EnvironmentManager, episodes: int, seed: int) -> list[TrajInfo]:

@@ -9,7 +9,7 @@ from operant.core.protocols import Sampler
 
 
 class Explorer:
-    """Delivers experience: `train` collects chunks, `test` and `eval` play whole episodes.
+    """Collects chunks in mode `train`, plays whole episodes in modes `test` and `eval`.
 
     `finished` holds the episodes that ended during the last call.
     """
@@ -22,13 +22,13 @@ class Explorer:
     def update(self) -> Experience:
         """The next chunk."""
         if self.mode != "train":
-            raise ValueError(f"an explorer in mode {self.mode!r} collects nothing; call play()")
+            raise ValueError(f"mode = {self.mode!r}: update() needs mode 'train'; call play()")
         chunk, self.finished = self.sampler.obtain_samples(self.itr)
         self.itr += 1
         return chunk
 
     def play(self) -> list[TrajInfo]:
-        """Whole episodes without exploring."""
+        """Whole episodes without exploration."""
         self.finished = self.sampler.evaluate_agents(self.itr)
         self.itr += 1
         return self.finished

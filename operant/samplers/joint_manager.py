@@ -12,51 +12,51 @@ from operant.core.spaces import Spaces
 Bounds = Sequence[tuple[int, int]]
 
 
-class Parts(Protocol):
-    """Where the managers are, and how to reach them."""
+class ManagerGroup(Protocol):
+    """Several managers, in this process or in others."""
 
-    bounds: Bounds  # the environments of each
+    bounds: Bounds  # first and last environment, exclusive, of each
 
-    def exact(self) -> bool: ...
-    def capture(self) -> list[dict[str, Any]]: ...
-    def restore(self, states: list[dict[str, Any]]) -> None: ...
+    def all_exact(self) -> bool: ...
+    def save_each(self) -> list[dict[str, Any]]: ...
+    def load_each(self, states: list[dict[str, Any]]) -> None: ...
     def close(self) -> None: ...
 
 
 class JointManager:
-    """All environments of a sampler that lays them over several managers."""
+    """All environments of a sampler that distributes them over several managers."""
 
-    def __init__(self, parts: Parts, spaces: Spaces, frames_per_step: int) -> None:
-        self.parts, self.spaces, self.frames_per_step = parts, spaces, frames_per_step
-        self.num_envs = parts.bounds[-1][1]
+    def __init__(self, group: ManagerGroup, spaces: Spaces, frames_per_step: int) -> None:
+        self.group, self.spaces, self.frames_per_step = group, spaces, frames_per_step
+        self.num_envs = group.bounds[-1][1]
 
     @property
     def exact(self) -> bool:
         """Whether `state_dict` is enough to go on bit for bit."""
-        return self.parts.exact()
+        return self.group.all_exact()
 
     def reset(self, seed: int | None = None) -> Arrays:
-        """Not from here: the sampler resets them."""
-        raise EnvironmentFault("these environments are the sampler's; call its obtain_samples")
+        """An error: only the sampler resets them."""
+        raise EnvironmentFault("reset: these environments are the sampler's; use obtain_samples")
 
     def step(self, actions: Arrays) -> EnvStep:
-        """Not from here: the sampler steps them."""
-        raise EnvironmentFault("these environments are the sampler's; call its obtain_samples")
+        """An error: only the sampler steps them."""
+        raise EnvironmentFault("step: these environments are the sampler's; use obtain_samples")
 
     def close(self) -> None:
         """Close them all."""
-        self.parts.close()
+        self.group.close()
 
     def state_dict(self) -> dict[str, Any]:
         """As one manager of all the environments would give it, where each has its own state."""
-        return joined(self.parts.capture())
+        return join_states(self.group.save_each())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave, or what one manager of them all gave."""
-        self.parts.restore(parted(state, self.parts.bounds))
+        self.group.load_each(split_state(state, self.group.bounds))
 
 
-def joined(states: list[dict[str, Any]]) -> dict[str, Any]:
+def join_states(states: list[dict[str, Any]]) -> dict[str, Any]:
     """States of several managers as that of one."""
     if len(states) == 1 or not states[0]["exact"]:
         return states[0]
@@ -65,14 +65,16 @@ def joined(states: list[dict[str, Any]]) -> dict[str, Any]:
     return {"parts": states}
 
 
-def parted(state: dict[str, Any], bounds: Bounds) -> list[dict[str, Any]]:
-    """The inverse of `joined`."""
+def split_state(state: dict[str, Any], bounds: Bounds) -> list[dict[str, Any]]:
+    """The inverse of `join_states`."""
     if "parts" in state:
         if len(state["parts"]) != len(bounds):
-            raise ValueError(f"saved of {len(state['parts'])} batches, not {len(bounds)}")
+            saved = len(state["parts"])
+            raise ValueError(f"the state is of {saved} vector environments; expected {len(bounds)}")
         return list(state["parts"])
     if "envs" in state:
         if len(state["envs"]) != bounds[-1][1]:
-            raise ValueError(f"saved of {len(state['envs'])} environments, not {bounds[-1][1]}")
+            saved = len(state["envs"])
+            raise ValueError(f"the state is of {saved} environments; expected {bounds[-1][1]}")
         return [{**state, "envs": state["envs"][start:stop]} for start, stop in bounds]
     return [state] * len(bounds)

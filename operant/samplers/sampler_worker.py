@@ -1,116 +1,123 @@
-"""What runs inside a process that acts and steps by itself: one byte starts a batch."""
+"""What a worker process of a sampler does: it acts and steps by itself, one command a chunk."""
 
 from __future__ import annotations
 
-import os
-import pickle
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from operant.core import tree
 from operant.core.experience import TrajInfo
 from operant.core.protocols import EnvironmentManager, Rows
+from operant.core.spaces import Spaces
 from operant.memory.rollout import RolloutCache
+from operant.processes.shared_memory import ArrayAllocator
 from operant.processes.weights import unpack
-from operant.processes.worker import (
-    LOAD,
-    RESET,
-    SAVE,
-    STEP,
-    Commands,
-    obey,
-    prepare,
-    tell_error,
-    told,
-)
+from operant.processes.worker import Commands, run_service
 from operant.samplers.collector import Collecting, Collector
-from operant.samplers.shared_buffers import Desk, Layout, mapped
+from operant.samplers.shared_buffers import BufferLayout, SharedBuffers
 from operant.samplers.trajectory import TrajTracker
 
-BATCH, BEGIN, EXACT = STEP, RESET, b"x"
+COLLECT, BEGIN, EXACT, SAVE, LOAD = b"s", b"r", b"x", b"g", b"p"
+PRELOAD = ("operant.envs.providers.gymnasium",)
 
 
-class Post(NamedTuple):
-    """All that a worker is told when it starts."""
+class ManagerDescription(NamedTuple):
+    """What the sampler must know of a worker's environments."""
 
-    worker: int  # which one it is
+    spaces: Spaces
+    frames_per_step: int
+
+
+class WorkerSetup(NamedTuple):
+    """All that a worker is sent besides what makes its environments."""
+
+    worker: int  # its index
     rows: Rows
-    layout: Layout
+    layout: BufferLayout
     plan: Collecting
-    actor: bytes
+    actor: bytes  # packed
 
 
-class Remote:
-    """A collector that takes its orders from a desk."""
+class RemoteCollector:
+    """A collector that reads its orders from shared buffers, and fills its part of their chunks."""
 
-    def __init__(self, manager: EnvironmentManager, post: Post, desk: Desk) -> None:
-        self.manager, self.desk, self.index = manager, desk, post.worker
-        start, stop, total = post.rows
-        self.actor = unpack(post.actor, post.layout.forms, desk.weights)
-        self.actor.rows = post.rows if stop - start < total else None
-        self.caches = [RolloutCache(post.plan.length) for _ in desk.chunks]
-        for cache, chunk in zip(self.caches, desk.chunks, strict=True):
+    def __init__(
+        self, manager: EnvironmentManager, setup: WorkerSetup, buffers: SharedBuffers
+    ) -> None:
+        self.buffers, self.index = buffers, setup.worker
+        start, stop, total = setup.rows
+        self.actor = unpack(setup.actor, setup.layout.weights, buffers.weights)
+        self.actor.rows = setup.rows if stop - start < total else None
+        self.caches = [RolloutCache(setup.plan.length) for _ in buffers.chunks]
+        for cache, chunk in zip(self.caches, buffers.chunks, strict=True):
             cache.adopt(tree.index(chunk, (slice(None), slice(start, stop))))
-        sums = desk.rewards[start:stop], desk.lengths[start:stop]
-        tracker = TrajTracker(stop - start, *sums)
+        tracker = TrajTracker(
+            stop - start, buffers.rewards[start:stop], buffers.lengths[start:stop]
+        )
         self.collector = Collector(
-            manager, self.actor, self.caches[0], post.plan, post.rows, tracker, self.tick
+            manager, self.actor, self.caches[0], setup.plan, setup.rows, tracker, self.keep_going
         )
 
-    def tick(self) -> bool:
-        """Show that work goes on; whether it shall."""
-        self.desk.progress[self.index] += 1
-        return not self.desk.stop[0]
+    def keep_going(self) -> bool:
+        """Count a step as progress; false if the sampler is closing."""
+        self.buffers.progress[self.index] += 1
+        return not self.buffers.stop[0]
 
     def begin(self) -> None:
-        """Begin new episodes, under the seed and at the row that the desk says."""
-        self._at(int(self.desk.cursor[0]))
-        self.collector.start_envs(int(self.desk.seed[0]), int(self.desk.warm[0]))
+        """Begin new episodes, with the seed and at the row of the chunk in the buffers."""
+        b = self.buffers
+        self._go_to(int(b.cursor[0]))
+        self.collector.start_envs(int(b.seed[0]), int(b.decorrelate[0]))
         self.collector.start_agent()
 
-    def batch(self) -> list[TrajInfo]:
-        """Collect a batch; the episodes that ended."""
-        self._at(0)
-        self.desk.take(self.actor)
+    def collect(self) -> list[TrajInfo]:
+        """Fill this worker's part of a chunk; returns the episodes that ended."""
+        self._go_to(0)
+        self.actor.carry_on(self.buffers.read_carried(0))
         finished = self.collector.collect_batch(0)
-        self.desk.leave(self.actor, 1 + self.index)
+        self.buffers.write_carried(1 + self.index, self.actor.carried())
         seconds = self.collector.seconds
-        self.desk.seconds[self.index] = list(seconds.values())
+        self.buffers.seconds[self.index] = list(seconds.values())
         for name in seconds:
             seconds[name] = 0.0
         return finished
 
-    def _at(self, cursor: int) -> None:
-        self.collector.cache = self.caches[int(self.desk.buffer[0])]
+    def _go_to(self, cursor: int) -> None:
+        self.collector.cache = self.caches[int(self.buffers.chunk[0])]
         self.collector.cache.cursor = cursor
 
 
-def serve(talk: Connection, trace: Connection, payload: bytes) -> None:
-    """Build the environments, take a place at the desk, and obey until told to close."""
-    prepare(trace)
-    torch.set_num_threads(1)
-    try:
-        manager: Any = pickle.loads(payload)()
-        talk.send((manager.spaces, manager.frames_per_step, manager.num_envs))
-    except BaseException as error:
-        return talk.send(told(error))
-    try:
-        post: Post = talk.recv()
-        memory = recv_handle(talk)
-        remote = Remote(manager, post, mapped(post.layout, memory))
-        os.close(memory)
-    except EOFError:  # the parent hung up
-        return None
-    except BaseException as error:
-        return tell_error(talk, error)
-    commands: Commands = {
-        BEGIN: remote.begin,
-        BATCH: remote.batch,
-        EXACT: lambda: manager.exact,
-        SAVE: manager.state_dict,
-        LOAD: lambda: manager.load_state_dict(talk.recv()),
-    }
-    return obey(commands, talk, manager.close)
+class SamplerService:
+    """Collects chunks for its environments when it is asked to."""
+
+    def __init__(self, make_manager: Callable[[], EnvironmentManager]) -> None:
+        torch.set_num_threads(1)
+        self.manager = make_manager()
+
+    def describe(self) -> ManagerDescription:
+        """The spaces of the environments."""
+        return ManagerDescription(self.manager.spaces, self.manager.frames_per_step)
+
+    def attach(self, message: WorkerSetup, memory: int, connection: Connection) -> Commands:
+        """Take some columns of the chunks in shared memory."""
+        buffers = SharedBuffers.allocate(message.layout, ArrayAllocator.over(memory))
+        remote, manager = RemoteCollector(self.manager, message, buffers), self.manager
+        return {
+            BEGIN: remote.begin,
+            COLLECT: remote.collect,
+            EXACT: lambda: manager.exact,
+            SAVE: manager.state_dict,
+            LOAD: lambda: manager.load_state_dict(connection.recv()),
+        }
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.manager.close()
+
+
+def serve(connection: Connection, traces: Connection, data: bytes) -> None:
+    """The main function of the process; `data` is a pickled function that makes a manager."""
+    run_service(SamplerService, connection, traces, data)

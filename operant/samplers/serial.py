@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from operant.core import tree
-from operant.core.experience import Experience, Metrics, TrajInfo
+from operant.core.experience import Arrays, Experience, TrajInfo
 from operant.core.protocols import Agent, EnvironmentManager
-from operant.core.state import restore, state_of
 from operant.memory.rollout import RolloutCache, laid_out, rows_like
 from operant.samplers.collector import Collecting, Collector, check_finite
-from operant.samplers.evaluate import Evaluated, Evaluation
+from operant.samplers.evaluate import Evaluation
+from operant.samplers.sampler import ChunkSampler
 
 
-class SerialSampler(Evaluated):
+class SerialSampler(ChunkSampler):
     """One batched act, then one step of every environment, `length` times.
 
     The chunk it returns is one buffer that the next call overwrites.
@@ -35,7 +33,6 @@ class SerialSampler(Evaluated):
         plan = Collecting(length, seed, reward_clip, decorrelate, mid_batch_reset)
         self.collector = Collector(manager, agent, self.cache, plan)
         self.tracker, self.seconds = self.collector.tracker, self.collector.seconds
-        self.metrics: Metrics = {}
         self.collector.start_envs(seed, decorrelate)
         self.cache.adopt(chunk_for(agent, self.collector.observation, length))
         self.collector.start_agent()
@@ -53,23 +50,15 @@ class SerialSampler(Evaluated):
         """Close the environments."""
         self.manager.close()
 
-    def state_dict(self) -> dict[str, Any]:
-        """The environments, the episodes under way and what to act on next."""
-        return state_of(self, "manager", "cache", "tracker")
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave; episodes that cannot be continued start anew."""
-        restore(self, state, "manager", "cache", "tracker")
-
-
-def chunk_for(agent: Agent, observation: Any, length: int) -> Experience:
-    """Arrays for a chunk of what this agent makes of such observations."""
+def chunk_for(agent: Agent, observation: Arrays, length: int) -> Experience:
+    """Arrays for a chunk of such observations and of what this agent does with them."""
     rows = example(agent, observation)
     return laid_out(rows, length, len(rows.reward))
 
 
-def example(agent: Agent, observation: Any) -> Experience:
-    """One row of such a chunk; without exploring, acting draws nothing and counts nothing."""
+def example(agent: Agent, observation: Arrays) -> Experience:
+    """One row of such a chunk; without exploration, acting draws no random numbers."""
     count = len(next(iter(observation.values())))
     decision = agent.act(tree.tensors(observation), agent.initial_state(count), explore=False)
     return rows_like(observation, *decision)

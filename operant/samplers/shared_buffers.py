@@ -1,101 +1,85 @@
-"""The shared memory in which a sampler and its workers meet."""
+"""The shared memory of a sampler and its workers."""
 
 from __future__ import annotations
 
-import mmap
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from operant.core.experience import Experience
-from operant.core.protocols import Actor
+from operant.core import tree
+from operant.core.experience import Arrays, Experience
 from operant.core.tree import Array
 from operant.memory.rollout import laid_out
-from operant.processes.weights import Form
-from operant.processes.worker import Carver
+from operant.processes.shared_memory import Allocate
+from operant.processes.weights import TensorLayout
 from operant.samplers.collector import ACTIVITIES
 
 
-class Layout(NamedTuple):
-    """What there is to lay out; it means the same to everyone who has it."""
+class BufferLayout(NamedTuple):
+    """What is allocated; every process that has it finds the same arrays in the same places."""
 
     workers: int
     envs: int
     length: int
-    buffers: int  # chunks
+    chunks: int  # number of chunks
     row: Experience  # empty arrays of the right shapes and types
-    forms: list[Form]  # of the weights
-    generator: int  # bytes of a generator's state
+    weights: list[TensorLayout]
+    carried: Arrays  # an example of what acting carries on besides weights
 
 
-class Desk(NamedTuple):
-    """Arrays that every process sees. Of `generator` and `acted`, row 0 is what a batch begins
-    with and row 1 + w what it left worker w with."""
+class SharedBuffers(NamedTuple):
+    """Arrays that every process sees.
 
-    buffer: Array  # [1] which chunk to fill
-    cursor: Array  # [1] at which row to begin new episodes
-    seed: Array  # [1] to begin new episodes with
-    warm: Array  # [1] most random steps before them
-    stop: Array  # [1] leave the batch unfinished
+    Of every array in `carried`, row 0 is what actors begin a chunk with, and row 1 + w is what the
+    actor of worker w ended it with.
+    """
+
+    chunk: Array  # [1] index of the chunk to fill
+    cursor: Array  # [1] row of the chunk at which new episodes begin
+    seed: Array  # [1] of new episodes
+    decorrelate: Array  # [1] each environment first takes fewer than so many random steps
+    stop: Array  # [1] 1: leave the chunk unfinished
     progress: Array  # [W] steps taken
-    seconds: Array  # [W, activities] of the last batch
-    acted: Array  # [1 + W]
-    generator: Array  # [1 + W, bytes]
+    seconds: Array  # [W, activities] of the last chunk
+    carried: Arrays  # [1 + W, ...] by name
     rewards: Array  # [B] of the episodes under way
     lengths: Array  # [B] of the episodes under way
-    chunks: list[Any]  # Experience [T, B], as NumPy sees it
+    chunks: list[Any]  # Experience [T, B], as NumPy arrays
     weights: list[Tensor]
 
-    def give(self, actor: Actor) -> None:
-        """What the next batch begins with."""
-        self.acted[0] = actor.acted
-        self.generator[0] = actor.generator.get_state().numpy()
+    @classmethod
+    def allocate(cls, layout: BufferLayout, allocate: Allocate) -> SharedBuffers:
+        """All arrays, one after the other."""
 
-    def take(self, actor: Actor, place: int = 0) -> None:
-        """Go on from what a batch begins with, or from what it left behind."""
-        actor.acted = int(self.acted[place])
-        actor.generator.set_state(torch.from_numpy(self.generator[place]))
+        def array(*shape: int, dtype: str = "int64") -> Array:
+            return allocate(shape, np.dtype(dtype))
 
-    def leave(self, actor: Actor, place: int) -> None:
-        """What a batch left behind."""
-        self.acted[place] = actor.acted
-        self.generator[place] = actor.generator.get_state().numpy()
+        workers, envs = layout.workers, layout.envs
+        return cls(
+            chunk=array(1),
+            cursor=array(1),
+            seed=array(1),
+            decorrelate=array(1),
+            stop=array(1),
+            progress=array(workers),
+            seconds=array(workers, len(ACTIVITIES), dtype="float64"),
+            carried={
+                k: allocate((1 + workers, *x.shape), x.dtype) for k, x in layout.carried.items()
+            },
+            rewards=array(envs, dtype="float64"),
+            lengths=array(envs),
+            chunks=[
+                laid_out(layout.row, layout.length, envs, allocate) for _ in range(layout.chunks)
+            ],
+            weights=[weight.tensor(allocate) for weight in layout.weights],
+        )
 
+    def read_carried(self, row: int) -> Arrays:
+        """A copy of one row of what actors carry on."""
+        copied: Arrays = tree.map(np.copy, tree.index(self.carried, row))
+        return copied
 
-def lay(layout: Layout, carve: Carver) -> Desk:
-    """Everything on the desk, one thing after the other."""
-
-    def numbers(*shape: int, dtype: str = "int64") -> Array:
-        return carve(shape, np.dtype(dtype))
-
-    workers, envs = layout.workers, layout.envs
-    return Desk(
-        buffer=numbers(1),
-        cursor=numbers(1),
-        seed=numbers(1),
-        warm=numbers(1),
-        stop=numbers(1),
-        progress=numbers(workers),
-        seconds=numbers(workers, len(ACTIVITIES), dtype="float64"),
-        acted=numbers(1 + workers),
-        generator=numbers(1 + workers, layout.generator, dtype="uint8"),
-        rewards=numbers(envs, dtype="float64"),
-        lengths=numbers(envs),
-        chunks=[laid_out(layout.row, layout.length, envs, carve) for _ in range(layout.buffers)],
-        weights=[form.lay(carve) for form in layout.forms],
-    )
-
-
-def size_of(layout: Layout) -> int:
-    """Bytes that the desk takes."""
-    carve = Carver()
-    lay(layout, carve)
-    return carve.used
-
-
-def mapped(layout: Layout, memory: int) -> Desk:
-    """The desk in the shared memory behind a file descriptor."""
-    return lay(layout, Carver(mmap.mmap(memory, os.fstat(memory).st_size)))
+    def write_carried(self, row: int, carried: Arrays) -> None:
+        """Set one row of what actors carry on."""
+        tree.write(self.carried, row, carried)

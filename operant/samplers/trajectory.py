@@ -21,13 +21,13 @@ class TrajTracker:
         self.lengths = np.zeros(num_envs, dtype=np.int64) if lengths is None else lengths
 
     def add(self, step: EnvStep) -> list[TrajInfo]:
-        """Take in one step; the episodes that it ended."""
+        """Add one step; returns the episodes that it ended."""
         self.rewards += step.reward
         self.lengths += step.valid
         ended = step.terminated | step.truncated
         if not np.count_nonzero(ended):  # a fifth of the time that `any` takes
             return []
-        whole = np.nonzero(ended & step.valid)[0].tolist()  # one that was lost tells nothing
+        whole = np.nonzero(ended & step.valid)[0].tolist()  # not those of a lost worker
         finished = [self._finish(b, step.infos) for b in whole]
         self.rewards[ended] = 0.0
         self.lengths[ended] = 0
@@ -35,12 +35,12 @@ class TrajTracker:
 
     def _finish(self, b: int, infos: dict[str, Any]) -> TrajInfo:
         success = infos.get("is_success")
-        # Of a batch, some environments may say and others not; Gymnasium marks those that do.
-        told = success is not None and bool(infos.get("_is_success", np.ones_like(success))[b])
+        # Only some environments of a batch may report it; Gymnasium marks those that do.
+        reported = success is not None and bool(infos.get("_is_success", np.ones_like(success))[b])
         return TrajInfo(
             int(self.lengths[b]),
             float(self.rewards[b]),
-            bool(np.asarray(success)[b]) if told else None,
+            bool(np.asarray(success)[b]) if reported else None,
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from counter import Counter
 from gymnasium import spaces as gs
 
-from operant.envs.counter import Counter
 from operant.envs.providers.gymnasium import GymEnv
 
 FINE = np.zeros(2, np.float32)
@@ -49,7 +49,7 @@ def throw() -> None:
     raise RuntimeError("the simulator broke")
 
 
-DEEDS: dict[str, Callable[[], Any]] = {
+FAULTS: dict[str, Callable[[], Any]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "segv": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     "exit": lambda: os._exit(7),
@@ -71,8 +71,8 @@ WRONG: dict[str, tuple[Any, Any]] = {
 
 def fault(mode: str, observation: Any) -> tuple[Any, Any]:
     """Do what the mode says, or return what it says."""
-    if mode in DEEDS:
-        DEEDS[mode]()
+    if mode in FAULTS:
+        FAULTS[mode]()
     return WRONG.get(mode, (observation, 1.0))
 
 

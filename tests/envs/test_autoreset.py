@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counter import Counter, CounterVectorEnv
 from faulty import counter
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from transitions import Transition, crossings, play
 
 from operant.core.protocols import EnvironmentManager
-from operant.envs.counter import Counter, CounterVectorEnv
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager

@@ -47,7 +47,7 @@ def play(manager: SubProcEnvManager | SimpleEnvManager, steps: int = 4) -> None:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("kill", "killed by SIGKILL, perhaps for want of memory"),
+        ("kill", "killed by SIGKILL, perhaps out of memory"),
         ("segv", "killed by SIGSEGV"),
         ("exit", "exit code 7"),
     ],
@@ -127,7 +127,7 @@ def test_an_environment_that_cannot_be_built_is_an_error_at_once(
 
 
 def test_closing_does_not_wait_for_a_stopped_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operant.processes.process.CLOSE_LIMIT", 0.3)
+    monkeypatch.setattr("operant.processes.process.CLOSE_TIMEOUT", 0.3)
     manager = SubProcEnvManager(fns(2, 0), workers=2)
     os.kill(manager.workers[0].process.pid or 0, signal.SIGSTOP)
     began = time.monotonic()
@@ -147,15 +147,16 @@ def test_new_episodes_after_a_restart_have_new_seeds(tmp_path: Path) -> None:
     manager.step(actions(2))
     with pytest.warns(UserWarning, match="restarted"):
         manager.step(actions(2))
-    seeds = manager.board.seed.copy()
+    seeds = manager.buffers.seed.copy()
     manager.close()
     assert seeds[0] > 1000
     assert seeds[1] == 4
 
 
+PATHS = [str(Path(__file__).parents[i]) for i in range(2)]  # of `faulty` and `counter`
 ORPHANS = """
 import os, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {paths!r}
 import faulty
 from operant.envs.managers.subproc import SubProcEnvManager
 manager = SubProcEnvManager(faulty.fns(2, 0, mode="hang", at=1), workers=2)
@@ -166,7 +167,7 @@ manager.step(faulty.actions(2))
 
 
 def test_no_worker_outlives_a_killed_parent_even_in_the_middle_of_a_step() -> None:
-    code = ORPHANS.format(tests=str(Path(__file__).parent))
+    code = ORPHANS.format(paths=PATHS)
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     workers = [int(pid) for pid in parent.stdout.readline().split()]
@@ -180,13 +181,13 @@ def test_no_worker_outlives_a_killed_parent_even_in_the_middle_of_a_step() -> No
 
 
 def test_a_program_that_forgets_to_close_still_ends() -> None:
-    code = ORPHANS.format(tests=str(Path(__file__).parent)).replace('mode="hang"', 'mode=""')
+    code = ORPHANS.format(paths=PATHS).replace('mode="hang"', 'mode=""')
     done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, check=True)
     assert done.stderr == b""
 
 
 def test_workers_do_without_torch() -> None:
-    modules = "operant.processes.worker, operant.envs.providers.gymnasium"
+    modules = "operant.envs.managers.env_worker, operant.envs.providers.gymnasium, operant.envs"
     code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

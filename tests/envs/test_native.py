@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counter import CounterVectorEnv
 from gymnasium import spaces as gs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.envs.counter import CounterVectorEnv
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager

@@ -9,13 +9,21 @@ import numpy as np
 import pytest
 
 from operant.envs.managers.choose import make_manager
-from operant.envs.managers.exactness import sample
-from operant.envs.probe_tasks import BOUND, CUES, DEEDS, PARTS, Variant, best_return, random_return
+from operant.envs.managers.exactness import random_actions
+from operant.envs.probe_tasks import (
+    ACTION_SPACES,
+    BOUND,
+    CUES,
+    PARTS,
+    Variant,
+    best_return,
+    random_return,
+)
 from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
 
 VARIANTS = [
     Variant(sight, deed, mask, memory)
-    for sight, deed, mask, memory in product(PARTS, DEEDS, (False, True), (False, True))
+    for sight, deed, mask, memory in product(PARTS, ACTION_SPACES, (False, True), (False, True))
     if not (mask and deed == "box")
 ]
 
@@ -66,7 +74,7 @@ def test_random_answers_earn_the_random_return(variant: Variant) -> None:
     for seed in range(episodes):
         observation, ended = env.reset(seed=seed), False
         while not ended:
-            action = sample(env.spaces, rng)
+            action = random_actions(env.spaces, rng)
             for name, mask in observation.items():
                 if name.startswith("action_mask"):
                     target = "choice" if name.endswith("choice") else "action"
@@ -81,7 +89,7 @@ def test_random_answers_earn_the_random_return(variant: Variant) -> None:
 def test_a_forbidden_choice_raises() -> None:
     env = match(Variant(mask=True))
     illegal = np.array(env.reset(seed=0)["action_mask"].argmin())
-    with pytest.raises(RuntimeError, match="forbidden by the mask"):
+    with pytest.raises(RuntimeError, match="forbidden by the action mask"):
         env.step({"action": illegal})
 
 

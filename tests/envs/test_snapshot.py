@@ -15,7 +15,7 @@ from operant.core.errors import EnvironmentFault
 from operant.core.protocols import EnvironmentManager
 from operant.core.seeds import derived
 from operant.envs.managers.choose import make_manager
-from operant.envs.managers.exactness import probe, same, sample
+from operant.envs.managers.exactness import random_actions, resumes_exactly, same_bytes
 from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
 from operant.envs.snapshot import capture, restore
 
@@ -30,7 +30,7 @@ def manager_of(env_id: str, kind: Any = "simple") -> EnvironmentManager:
 
 def play(manager: EnvironmentManager, seed: int, steps: int = 60) -> list[Any]:
     rng = np.random.default_rng(seed)
-    actions = [sample(manager.spaces, rng, manager.num_envs) for _ in range(steps)]
+    actions = [random_actions(manager.spaces, rng, manager.num_envs) for _ in range(steps)]
     return [tree.map(np.copy, list(manager.step(action)[:6])) for action in actions]
 
 
@@ -43,7 +43,7 @@ def test_a_restored_manager_goes_on_bit_for_bit(env_id: str, kind: str) -> None:
     other.reset(2)
     other.load_state_dict(state)
     assert original.exact
-    assert same(play(original, 2), play(other, 2))
+    assert same_bytes(play(original, 2), play(other, 2))
     original.close()
     other.close()
 
@@ -51,12 +51,12 @@ def test_a_restored_manager_goes_on_bit_for_bit(env_id: str, kind: str) -> None:
 @pytest.mark.parametrize("env_id", SIMULATORS)
 def test_simulators_written_in_c_are_restored_exactly(env_id: str) -> None:
     config = EnvConfig(id=env_id, num_envs=1, manager="simple")
-    assert probe(lambda: make_env(config))
+    assert resumes_exactly(lambda: make_env(config))
 
 
 def test_sticky_atari_is_not_called_exact() -> None:
     config = EnvConfig(id="ALE/Breakout-v5", sticky=0.25)
-    assert not probe(lambda: make_env(config))
+    assert not resumes_exactly(lambda: make_env(config))
 
 
 def test_a_snapshot_survives_a_checkpoint_of_arrays_and_json() -> None:
@@ -68,7 +68,7 @@ def test_a_snapshot_survives_a_checkpoint_of_arrays_and_json() -> None:
     arrays = {path: x for path, x in tree.leaves(state) if isinstance(x, np.ndarray)}
     plain = tree.map(lambda x: None if isinstance(x, np.ndarray) else x, state)
     manager.load_state_dict(_joined(json.loads(json.dumps(plain)), arrays))
-    assert same(play(manager, 2), expected)
+    assert same_bytes(play(manager, 2), expected)
 
 
 def _joined(plain: Any, arrays: dict[str, Any], path: str = "") -> Any:
@@ -98,7 +98,7 @@ class Secretive(gymnasium.Env[Any, Any]):
 
 
 def test_the_probe_sees_state_that_a_snapshot_misses() -> None:
-    assert not probe(lambda: GymEnv(Secretive()))
+    assert not resumes_exactly(lambda: GymEnv(Secretive()))
 
 
 def test_probing_does_not_disturb_the_running_environments() -> None:
@@ -107,7 +107,7 @@ def test_probing_does_not_disturb_the_running_environments() -> None:
         manager.reset(3)
     assert one.exact
     one.state_dict()
-    assert same(play(one, 1), play(other, 1))
+    assert same_bytes(play(one, 1), play(other, 1))
 
 
 @pytest.mark.parametrize("env_id", ["envpool/CartPole-v1", "ALE/Breakout-v5"])
@@ -121,7 +121,7 @@ def test_what_cannot_be_restored_begins_anew_under_a_new_seed(env_id: str) -> No
     assert not manager.exact
     assert cut[4].tolist() == [False] * 3  # not valid
     assert cut[3].tolist() == [True] * 3  # truncated
-    assert not same(cut[0], first)
+    assert not same_bytes(cut[0], first)
     assert all(step[4].all() for step in rest)
     manager.close()
 

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fragile import agent
 from torch import Tensor, nn
 
-from operant.processes.weights import Form, pack, publish, unpack
-from operant.processes.worker import Carver
+from operant.envs.env_settings import EnvConfig
+from operant.envs.providers.gymnasium import make_env
+from operant.networks.assemble import NetworkConfig
+from operant.processes.shared_memory import ArrayAllocator
+from operant.processes.weights import TensorLayout, pack, publish, unpack
+from operant.session.build import build_agent
+from operant.session.run_settings import run_config
 
 
 class Holder(nn.Module):
@@ -28,8 +32,8 @@ class Holder(nn.Module):
 def test_whatever_holds_a_weight_sees_the_published_one() -> None:
     holder: Any = Holder()
     packed = pack(holder)
-    shared = [form.lay(np.zeros) for form in packed.forms]
-    other: Any = unpack(packed.data, packed.forms, shared)
+    shared = [layout.tensor(np.zeros) for layout in packed.layouts]
+    other: Any = unpack(packed.data, packed.layouts, shared)
     with torch.no_grad():
         holder.layer.weight.add_(1.0)
         holder.mean.mul_(3.0)
@@ -53,8 +57,7 @@ def test_whatever_holds_a_weight_sees_the_published_one() -> None:
     ids=["channels last", "bf16", "transposed", "number", "empty"],
 )
 def test_a_weight_keeps_its_type_and_where_it_can_its_layout(x: Tensor) -> None:
-    carve = Carver(bytearray(4096))
-    found = Form.of(x).lay(carve)
+    found = TensorLayout.of(x).tensor(ArrayAllocator(bytearray(4096)))
     publish([x], [found])
     assert found.equal(x)
     assert found.dtype == x.dtype
@@ -63,11 +66,12 @@ def test_a_weight_keeps_its_type_and_where_it_can_its_layout(x: Tensor) -> None:
 
 
 def test_an_actor_arrives_with_its_random_numbers_and_without_its_weights() -> None:
-    actor = agent().actor
+    config = run_config("a2c")(device="cpu", network=NetworkConfig(hidden=(4,)))
+    actor: Any = build_agent(config, make_env(EnvConfig()).spaces).actor
     packed = pack(actor)
     size = sum(x.nbytes for x in packed.weights)
-    other = unpack(packed.data, packed.forms, [x.detach().clone() for x in packed.weights])
-    assert size == 4 * (4 * 4 + 4 + 4 * 3 + 3 + 4 + 1)  # body, three actions and a value
+    other: Any = unpack(packed.data, packed.layouts, [x.detach().clone() for x in packed.weights])
+    assert size == 4 * (4 * 4 + 4 + 4 * 2 + 2 + 4 + 1)  # body, two actions and a value
     assert len(packed.data) < 20_000
     draw = [torch.rand(3, generator=one.generator).tolist() for one in (actor, other)]
     assert draw[0] == draw[1]

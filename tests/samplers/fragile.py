@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from operant.core.protocols import PortableAgent
-from operant.envs.counter import Counter
+from counter import Counter
+
+from operant.core.protocols import Agent
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.providers.gymnasium import GymEnv
 from operant.networks.assemble import NetworkConfig
@@ -28,7 +29,7 @@ def throw() -> None:
     raise RuntimeError("the simulator broke")
 
 
-DEEDS: dict[str, Callable[[], object]] = {
+FAULTS: dict[str, Callable[[], object]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "hang": lambda: time.sleep(1e6),
     "throw": throw,
@@ -49,7 +50,7 @@ class Fragile(Counter):
         if self.mode and self.taken >= self.at and not (self.once and Path(self.once).exists()):
             if self.once:
                 Path(self.once).touch()
-            DEEDS[self.mode]()
+            FAULTS[self.mode]()
         return super().step(action)
 
 
@@ -63,9 +64,11 @@ def shares(bad: int = -1, **kwargs: Any) -> list[Share]:
     return [(2, partial(SimpleEnvManager, fns[i : i + 2], SEED, i)) for i in (0, 2)]
 
 
-def agent() -> PortableAgent:
+def agent() -> Agent:
     spaces = make(0).spaces
-    return build_agent(run_config("a2c")(device="cpu", network=NetworkConfig(hidden=(4,))), spaces)
+    config = run_config("a2c")(device="cpu", network=NetworkConfig(hidden=(4,)))
+    found: Agent = build_agent(config, spaces)
+    return found
 
 
 def parallel(

@@ -6,11 +6,19 @@ from functools import partial
 from typing import Any
 
 import torch
+from counter import Counter, CounterVectorEnv
 from gymnasium.vector import AutoresetMode
 
-from operant.core.experience import Decision, HiddenState, Memo, Metrics, Tensors
+from operant.core.experience import (
+    Arrays,
+    Decision,
+    EnvStep,
+    HiddenState,
+    Memo,
+    Metrics,
+    Tensors,
+)
 from operant.core.protocols import EnvironmentManager
-from operant.envs.counter import Counter, CounterVectorEnv
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.providers.gymnasium import GymEnv
@@ -24,9 +32,12 @@ class Script:
 
     memory: Any = None
     network: Any = None
+    actor: Any = None
+    updates = 0
 
     def __init__(self) -> None:
         self.explored: list[bool] = []
+        self.learned: list[Tensors] = []
 
     def initial_state(self, batch_size: int) -> HiddenState:
         return HiddenState(steps=torch.zeros(batch_size, 1))
@@ -41,8 +52,14 @@ class Script:
         action = choose(seen.long())
         return {"action": action}, Memo({"steps": steps.squeeze(-1)}, HiddenState(steps=steps + 1))
 
+    def observe(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
+        pass
+
     def update(self) -> Metrics:
         return {}
+
+    def compile(self) -> None:
+        pass
 
     def state_dict(self) -> dict[str, Any]:
         return {}

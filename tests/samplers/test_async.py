@@ -1,4 +1,4 @@
-"""Collecting while learning: one rollout old, never more, and the same every time."""
+"""Collecting while learning: one chunk old, never more, and the same every time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_staleness_is_the_updates_of_one_rollout() -> None:
     for _ in range(4):
         collected(worker, 1)
         stale.append(worker.sampler.metrics["staleness"])
-        updates.append(worker.agent.updates)  # type: ignore[attr-defined]  # every agent's
+        updates.append(worker.agent.updates)
     worker.close()
     assert stale == [0, *(b - a for a, b in pairwise(updates))][:4]
     assert stale[1] == 6  # two epochs over 104 steps in minibatches of about 32

@@ -1,4 +1,4 @@
-"""Where episodes begin, and which environments rest."""
+"""Where episodes begin, and which environments are active."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counter import Counter
 from kinds import TASKS, worker_of
 from script import SEED, Script, manager_of
 
 from operant.core.protocols import Rows
-from operant.envs.counter import Counter
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.managers.subproc import SubProcEnvManager
 from operant.envs.providers.gymnasium import GymEnv
@@ -33,16 +33,16 @@ MANAGERS = pytest.mark.parametrize("make", [SimpleEnvManager, SubProcEnvManager]
 
 
 @MANAGERS
-def test_environments_that_rest_stand_still(make: Any) -> None:
+def test_environments_that_are_not_active_stay_as_they_are(make: Any) -> None:
     manager = make(fns(3))
     before = manager.reset(SEED)["observation"].copy()
-    manager.rest(np.array([True, False, True]))
+    manager.set_active(np.array([True, False, True]))
     step = manager.step({"action": np.ones(3, np.int64)})
     assert step.valid.tolist() == [True, False, True]
     assert step.reward.tolist() == pytest.approx([1.1, 0.0, 1.1])
     assert (step.observation["observation"] == before).all(1).tolist() == [False, True, False]
     assert not (step.terminated | step.truncated).any()
-    manager.rest(np.ones(3, bool))
+    manager.set_active(np.ones(3, bool))
     assert manager.step({"action": np.ones(3, np.int64)}).valid.all()
     manager.close()
 
@@ -52,6 +52,20 @@ def test_part_of_a_batch_is_seeded_as_in_the_whole(make: Any) -> None:
     manager = make(fns(3), first=5)
     assert manager.reset(10)["observation"][:, 0].tolist() == [15, 16, 17]
     manager.close()
+
+
+class Untried(SimpleEnvManager):
+    """Raises an error when something asks whether it can be resumed exactly."""
+
+    def _try_resuming(self) -> bool:
+        raise AssertionError("environments were made only to try them")
+
+
+def test_asking_what_a_manager_can_do_does_not_try_its_environments() -> None:
+    manager: Any = Untried(fns(2))
+    found: Any = Collector(manager, Script(), RolloutCache(5), Collecting(5, SEED, decorrelate=4))
+    found.start_envs(SEED, 4)
+    assert found.manager.valid.all()
 
 
 def started(rows: Rows | None = None, most: int = 40, count: int = 6) -> Any:
@@ -83,12 +97,12 @@ def test_without_decorrelation_nothing_is_played() -> None:
     assert started(most=0).observation["observation"][:, 1:].sum() == 0
 
 
-def resting() -> SerialSampler:
+def pausing() -> SerialSampler:
     return SerialSampler(manager_of("simple"), Script(), 7, SEED, mid_batch_reset=False)
 
 
-def test_an_environment_rests_from_the_end_of_its_episode_to_the_end_of_the_batch() -> None:
-    chunk, finished = resting().obtain_samples(0)
+def test_an_environment_pauses_from_the_end_of_its_episode_to_the_end_of_the_chunk() -> None:
+    chunk, finished = pausing().obtain_samples(0)
     ends = chunk.ended.int().argmax(0)
     expected = [[t <= int(end) for t in range(7)] for end in ends]
     assert chunk.valid.T.tolist() == expected
@@ -96,8 +110,8 @@ def test_an_environment_rests_from_the_end_of_its_episode_to_the_end_of_the_batc
     assert sum(info.length for info in finished) == int(chunk.valid.sum())
 
 
-def test_the_next_batch_begins_with_the_next_episode() -> None:
-    sampler = resting()
+def test_the_next_chunk_begins_with_the_next_episode() -> None:
+    sampler = pausing()
     for itr in range(3):
         chunk, _ = sampler.obtain_samples(itr)
         seen = chunk.observation["observation"]
@@ -110,4 +124,5 @@ def test_the_next_batch_begins_with_the_next_episode() -> None:
 def test_random_starts_keep_to_masks() -> None:
     assert TASKS["masked"][1]["mask"]
     worker = worker_of("serial", task="masked", decorrelate=20)  # raises at a forbidden action
-    assert worker.sampler.tracker.lengths.max() <= 3
+    sampler: Any = worker.sampler
+    assert sampler.tracker.lengths.max() <= 3

@@ -13,7 +13,7 @@ from script import MODES, SEED, Script, by_hand, manager_of
 
 from operant.core.experience import Decision, EnvStep, HiddenState, Memo, Tensors
 from operant.core.protocols import EnvironmentManager
-from operant.envs.managers.simple import SimpleEnvManager, lost_step
+from operant.envs.managers.simple import SimpleEnvManager, restart_step
 from operant.envs.providers.gymnasium import GymEnv
 from operant.samplers.evaluate import Evaluation, evaluate
 from operant.samplers.explorer import Explorer
@@ -92,7 +92,7 @@ class Losing:
         self.steps += 1
         if self.steps == 2:
             seen = by_hand(SEED, 2)[0][1][0]
-            return lost_step({"observation": np.array([seen] * 3)}, self.manager.reset)
+            return restart_step({"observation": np.array([seen] * 3)}, self.manager.reset)
         return self.manager.step(actions)
 
 
@@ -167,7 +167,7 @@ def test_in_other_modes_whole_episodes_are_played(mode: str) -> None:
     found = other.play()
     assert found == other.finished
     assert [info.length for info in found] == [by_hand(SEED + b, 9)[1][0][0] for b in range(4)]
-    with pytest.raises(ValueError, match=f"mode '{mode}' collects nothing; call play"):
+    with pytest.raises(ValueError, match=f"mode = '{mode}': .*'train'; call play"):
         other.update()
 
 

@@ -190,5 +190,5 @@ def test_seconds_say_where_the_time_went() -> None:
 
 
 def test_without_an_evaluation_it_says_so() -> None:
-    with pytest.raises(ValueError, match="given no evaluation"):
+    with pytest.raises(ValueError, match="evaluation = None: this sampler cannot evaluate"):
         sampler_of().evaluate_agents(0)

@@ -39,7 +39,7 @@ def _nothing_left_behind() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("mode", "what"), [("kill", r"died \(killed by SIGKILL"), ("hang", "hung for 0.5 s")]
 )
-def test_the_part_of_a_lost_worker_counts_for_nothing(
+def test_the_part_of_a_lost_worker_is_not_valid(
     make: Any, mode: str, what: str, tmp_path: Path
 ) -> None:
     sampler = make(3, mode=mode, at=LENGTH + 2, once=str(tmp_path / "x"), timeout=0.5)
@@ -112,26 +112,27 @@ def test_closing_does_not_wait_for_the_batch_under_way(make: Any) -> None:
 
 def test_a_sampler_that_is_forgotten_takes_its_workers_along() -> None:
     sampler = parallel()
-    workers = [psutil.Process(one.process.pid) for one in sampler.crew.workers]
+    workers = [psutil.Process(one.process.pid) for one in sampler.pool.workers]
     del sampler
     gc.collect()
     assert not psutil.wait_procs(workers, 2)[1]
 
 
+PATHS = [str(Path(__file__).parents[i]) for i in range(2)]  # of `fragile` and `counter`
 ORPHANS = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {paths!r}
 import fragile
 sampler = fragile.{make}(0, mode="hang", at=1)
-print(*(one.process.pid for one in sampler.crew.workers), flush=True)
+print(*(one.process.pid for one in sampler.pool.workers), flush=True)
 sampler.obtain_samples(0)
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_no_worker_outlives_its_parent_even_in_the_middle_of_a_step(number: int) -> None:
-    code = ORPHANS.format(tests=str(Path(__file__).parent), make="asynchronous")
+    code = ORPHANS.format(paths=PATHS, make="asynchronous")
     parent = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -147,7 +148,7 @@ def test_no_worker_outlives_its_parent_even_in_the_middle_of_a_step(number: int)
 
 
 def test_workers_that_are_interrupted_say_nothing() -> None:
-    code = ORPHANS.format(tests=str(Path(__file__).parent), make="asynchronous")
+    code = ORPHANS.format(paths=PATHS, make="asynchronous")
     code = code.replace("hang", "dawdle") + "sampler.close()\n"
     done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, check=True)
     assert done.stderr == b""

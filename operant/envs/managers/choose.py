@@ -1,4 +1,4 @@
-"""Makes the manager that a configuration asks for."""
+"""Chooses and makes the manager that a configuration asks for."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ import dataclasses
 import inspect
 import os
 from functools import partial
-from typing import Any
 
-import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from operant.core.errors import UsageError
 from operant.core.protocols import EnvironmentManager
-from operant.envs.managers.native import NativeEnvManager, Vector
+from operant.envs.env_settings import EnvConfig
+from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
-from operant.envs.managers.slots import EnvFn
+from operant.envs.managers.step_buffers import EnvFn
 from operant.envs.managers.subproc import SubProcEnvManager
-from operant.envs.providers import atari
-from operant.envs.providers.gymnasium import (
-    ENVPOOL,
-    EnvConfig,
-    check_env_id,
-    made,
-    make_env,
-    operations_of,
-    provider,
-    spec_of,
-)
+from operant.envs.providers import atari, envpool
+from operant.envs.providers.catalog import check_env_id, spec_of
+from operant.envs.providers.gymnasium import make_env, make_vector, operations_of
 
 
 def make_manager(config: EnvConfig, seed: int, num_envs: int | None = None) -> EnvironmentManager:
-    """The environments of a configuration as one; `num_envs` overrules its own."""
+    """The environments of a configuration as one; `num_envs` overrides its own."""
     config = dataclasses.replace(config, num_envs=num_envs or config.num_envs)
     if native(config):
         return _native(config, seed)
@@ -41,7 +32,7 @@ def make_manager(config: EnvConfig, seed: int, num_envs: int | None = None) -> E
 
 
 def make_part(config: EnvConfig, seed: int, start: int, stop: int) -> EnvironmentManager:
-    """Environments `start` to `stop` of a configuration, stepped by whoever calls this."""
+    """Environments `start` to `stop` of a configuration, in this process."""
     if native(config):
         return _native(dataclasses.replace(config, num_envs=stop - start), seed + start)
     return SimpleEnvManager(env_fns(config)[start:stop], seed, start)
@@ -50,7 +41,7 @@ def make_part(config: EnvConfig, seed: int, start: int, stop: int) -> Environmen
 def make_subproc(
     config: EnvConfig, seed: int, bound: tuple[int, int], workers: int
 ) -> SubProcEnvManager:
-    """Environments of a configuration in processes, by default as many as there are cores."""
+    """Environments of a configuration in worker processes, by default one per CPU core."""
     start, stop = bound
     fns = env_fns(config)[start:stop]
     workers = min(workers or cores(), len(fns))
@@ -59,22 +50,22 @@ def make_subproc(
 
 
 def env_fns(config: EnvConfig) -> list[EnvFn]:
-    """What makes each environment of a configuration."""
+    """Functions that make each environment of a configuration."""
     return [partial(make_env, config, index) for index in range(config.num_envs)]
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def native(config: EnvConfig) -> bool:
-    """Whether a configuration means a batch that steps as one; refused where there is none."""
+    """Whether a configuration means a vector environment; an error where there is none."""
     check_env_id(config.id)
-    refusal = _why_not_native(config)
-    if config.manager == "native" and refusal:
-        raise UsageError(f"manager = 'native': {refusal}; use manager = 'simple' or 'subproc'")
-    return config.manager == "native" or (config.manager == "auto" and not refusal)
+    obstacle = _why_not_native(config)
+    if config.manager == "native" and obstacle:
+        raise UsageError(f"manager = 'native': {obstacle}; use manager = 'simple' or 'subproc'")
+    return config.manager == "native" or (config.manager == "auto" and not obstacle)
 
 
 def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
@@ -83,27 +74,9 @@ def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
     return NativeEnvManager(make, seed, operations_of(config), skip, config.id)
 
 
-def make_vector(config: EnvConfig, seed: int) -> Vector:
-    """The vector environment of a configuration."""
-    count, make = config.num_envs, partial(gymnasium.make_vec, config.id)
-    settings: dict[str, Any] = {"vectorization_mode": "vector_entry_point"}
-    if config.time_limit:
-        settings["max_episode_steps"] = config.time_limit
-    if atari.is_atari(config.id):
-        preprocess = (config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
-        make, settings = partial(atari.make_vector, config.id), {"preprocess": preprocess}
-    elif config.id.startswith(ENVPOOL):
-        task = config.id.removeprefix(ENVPOOL)
-        make = partial(provider("envpool", config.id).make, task)
-        settings.update(env_type="gymnasium", seed=seed)
-        del settings["vectorization_mode"]
-    made_of = partial(make, num_envs=count, **settings | config.kwargs)
-    return made(config.id, made_of)
-
-
 def _why_not_native(config: EnvConfig) -> str:
     """What keeps a configuration from the native manager; empty if nothing does."""
-    if config.id.startswith(ENVPOOL):
+    if envpool.is_envpool(config.id):
         return ""
     spec = spec_of(config.id)
     if spec is None or spec.vector_entry_point is None:
@@ -113,11 +86,11 @@ def _why_not_native(config: EnvConfig) -> str:
     wanted = set(config.kwargs)
     if config.time_limit and not atari.is_atari(config.id):
         wanted.add("max_episode_steps")
-    beyond = sorted(wanted - _taken(spec))
-    return f"the vector form of {config.id} takes no {', '.join(beyond)}" if beyond else ""
+    unknown = sorted(wanted - _parameters(spec))
+    return f"the vector form of {config.id} takes no {', '.join(unknown)}" if unknown else ""
 
 
-def _taken(spec: EnvSpec) -> set[str]:
+def _parameters(spec: EnvSpec) -> set[str]:
     """The arguments that the vector form of an environment takes."""
     entry = spec.vector_entry_point
     make = load_env_creator(entry) if isinstance(entry, str) else entry

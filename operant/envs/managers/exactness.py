@@ -1,4 +1,4 @@
-"""Whether environments can be taken up again bit for bit, and what to do where they cannot."""
+"""Whether environments can be resumed bit for bit, and what to do where they cannot."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from operant.core.seeds import derived
 from operant.core.spaces import Spaces
 from operant.envs.environment import Environment
 
-STEPS = 20  # that the original and its copy are compared over
+TRIAL_STEPS = 20  # over which the original and its copy are compared
 
 
-def probe(make: Callable[[], Environment]) -> bool:
+def resumes_exactly(make: Callable[[], Environment]) -> bool:
     """Whether a snapshot, restored into a fresh environment, continues like the original."""
     original, copy = make(), make()
     rng = np.random.default_rng(0)
     try:
         original.reset(seed=1)
-        actions = [sample(original.spaces, rng) for _ in range(2 * STEPS)]
-        _play(original, actions[:STEPS])
+        before, after = (
+            [random_actions(original.spaces, rng) for _ in range(TRIAL_STEPS)] for _ in range(2)
+        )
+        _play(original, before)
         copy.restore(original.snapshot())
-        return same(_play(original, actions[STEPS:]), _play(copy, actions[STEPS:]))
+        return same_bytes(_play(original, after), _play(copy, after))
     except EnvironmentFault:
         return False
     finally:
@@ -36,18 +38,18 @@ def probe(make: Callable[[], Environment]) -> bool:
         copy.close()
 
 
-def sample(spaces: Spaces, rng: np.random.Generator, *lead: int) -> Any:
+def random_actions(spaces: Spaces, rng: np.random.Generator, *lead: int) -> Any:
     """Random actions by name, `[*lead, ...]`."""
-    found = {}
+    actions = {}
     for name, space in spaces.action.items():
         space.seed(int(rng.integers(2**31)))
         drawn = [np.asarray(space.sample()) for _ in range(math.prod(lead))]
-        found[name] = np.stack(drawn).reshape((*lead, *(space.shape or ())))
-    return found
+        actions[name] = np.stack(drawn).reshape((*lead, *(space.shape or ())))
+    return actions
 
 
 def _play(env: Environment, actions: list[Any]) -> list[Any]:
-    """What the actions lead to, with a reset at each end and one more at last."""
+    """What the actions lead to, with a reset at each end of an episode and at the end."""
     seen: list[Any] = []
     for action in actions:
         observation, reward, terminated, truncated, _ = env.step(action)
@@ -57,7 +59,7 @@ def _play(env: Environment, actions: list[Any]) -> list[Any]:
     return [*seen, env.reset()]
 
 
-def same(one: Any, other: Any) -> bool:
+def same_bytes(one: Any, other: Any) -> bool:
     """Whether two trees of arrays hold the same bytes."""
     ours, theirs = list(tree.leaves(one)), list(tree.leaves(other))
     return len(ours) == len(theirs) and all(
@@ -67,19 +69,19 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Resumable(ABC):
-    """Environments that go on bit for bit where they can, else under a new seed."""
+    """Environments that resume bit for bit where they can, else begin new episodes."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.steps = seed, 0
         self.started = self.closed = False
-        self.lost = False  # running episodes could not be restored: the next step begins new ones
+        self.episodes_lost = False  # could not be restored: the next step begins new ones
         self._exact: bool | None = None
 
     @property
     def exact(self) -> bool:
-        """Whether `state_dict` is enough to go on bit for bit; tried out once, on other copies."""
+        """Whether `state_dict` is enough to go on bit for bit; tried once, on copies."""
         if self._exact is None:
-            self._exact = self._probe()
+            self._exact = self._try_resuming()
         return self._exact
 
     @exact.setter
@@ -87,7 +89,7 @@ class Resumable(ABC):
         self._exact = value
 
     @abstractmethod
-    def _probe(self) -> bool: ...
+    def _try_resuming(self) -> bool: ...
 
     @abstractmethod
     def _capture(self) -> dict[str, Any]: ...
@@ -102,8 +104,8 @@ class Resumable(ABC):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._check_open()
         self.seed, self.steps = int(state["seed"]), int(state["steps"])
-        self.lost, self.started = not state["exact"], True
-        if not self.lost:
+        self.episodes_lost, self.started = not state["exact"], True
+        if not self.episodes_lost:
             return self._restore(state)
         return warnings.warn(
             "these environments cannot be restored to the state they were saved in: running "
@@ -112,17 +114,17 @@ class Resumable(ABC):
             stacklevel=2,
         )
 
-    def _seed_for(self, asked: int | None) -> int | None:
-        """The seed of a reset: the one asked for, or a new one where episodes were lost."""
+    def _reset_seed(self, seed: int | None) -> int | None:
+        """The seed for a reset: the one given, or a new one where episodes were lost."""
         self._check_open()
-        if asked is not None:
-            self.seed, self.steps = asked, 0
-        elif self.lost:
-            asked = derived(self.seed, self.steps)
+        if seed is not None:
+            self.seed, self.steps = seed, 0
+        elif self.episodes_lost:
+            seed = derived(self.seed, self.steps)
         elif not self.started:
-            asked = self.seed
-        self.lost, self.started = False, True
-        return asked
+            seed = self.seed
+        self.episodes_lost, self.started = False, True
+        return seed
 
     def _check_open(self) -> None:
         if self.closed:

@@ -1,8 +1,8 @@
-"""Environments that are a batch by themselves, written in C++ or NumPy.
+"""Vector environments, written in C++ or NumPy.
 
-Whatever the autoreset mode, the record is the same. Next-step: the final observation is shown
-where an episode ended, and the step after it, which only resets, is not valid. Same-step and
-disabled: the next episode's observation is shown, and the final one beside it.
+The steps mean the same in every autoreset mode of Gymnasium. Next-step: where an episode ended the
+observation is its final one, and the step after it, which only resets, is not valid. Same-step and
+disabled: the observation is the next episode's, with the final one beside it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from operant.core.tree import Array
 from operant.envs import snapshot
 from operant.envs.check import Guard
 from operant.envs.environment import record_spaces
-from operant.envs.managers.exactness import STEPS, Resumable, same, sample
-from operant.envs.managers.simple import lost_step
-from operant.envs.preprocessing import ActionCheck, ActionPreprocessor, Operation, info_masks
-from operant.envs.providers.atari import stacked_vector
+from operant.envs.managers.exactness import TRIAL_STEPS, Resumable, random_actions, same_bytes
+from operant.envs.managers.simple import restart_step
+from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
+from operant.envs.preprocessing.action_mask import info_masks
+from operant.envs.preprocessing.observation import Operation
+from operant.envs.providers import atari, envpool
 
 Vector = VectorEnv[Any, Any, Any]
-VectorFn = Callable[[int], Vector]  # makes a batch for a seed; `reset(seed=...)` comes on top
+VectorFn = Callable[[int], Vector]  # makes one for a seed; `reset(seed=...)` follows
 FINAL = ("final_obs", "final_observation", "terminal_observation")  # newest name first
-OPAQUE = ("ale_py", "envpool")  # their batches keep their state to themselves
-SEEDS = 2**31  # batches written in C take a seed as an int
+OPAQUE = ("ale_py", "envpool")  # packages whose vector environments give no access to their state
+SEEDS = 2**31  # vector environments written in C take a seed as an int
 
 
 class NativeEnvManager(Resumable):
@@ -56,22 +58,21 @@ class NativeEnvManager(Resumable):
             env_id or type(env).__name__, env.single_observation_space, (env.num_envs,)
         )
         self.action_preprocessor = ActionPreprocessor(env.single_action_space)
-        # Only a reset tells whether masks come in the info.
-        info = env.reset()[1]
+        info = env.reset()[1]  # only a reset shows whether action masks come in the info
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             env.single_observation_space,
             self.action_preprocessor,
             operations,
             info,
             lead=1,
-            stacked=stacked_vector(env),
+            stacked=atari.is_ale_vector(env) or envpool.stacks_frames(env),
         )
         self._converts = bool(self.obs_preprocessor_cpu.operations)
         self._check, self._lead = ActionCheck(self.spaces.action), (self.num_envs,)
         self._masks = [name for name in self.spaces.observation if is_mask(name)]
         self._no_masks = {name: x for name, x in self._zeros().items() if is_mask(name)}
         self._all, self._none = np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool)
-        self._ended = self._none  # where the last step ended an episode that is still shown
+        self._ended = self._none  # where the last step ended an episode that is not reset yet
         self._finish = {
             AutoresetMode.NEXT_STEP: self._next_step,
             AutoresetMode.SAME_STEP: self._same_step,
@@ -79,11 +80,11 @@ class NativeEnvManager(Resumable):
         }[self.mode]
 
     def reset(self, seed: int | None = None) -> Arrays:
-        """Begin an episode everywhere. How environment i is seeded is up to the batch."""
-        seed = self._seed_for(seed)
+        """Begin an episode everywhere; the vector environment derives the seeds from `seed`."""
+        seed = self._reset_seed(seed)
         if seed is not None:
-            seed %= SEEDS - self.num_envs  # batches give each environment the next one
-            if _seeded_when_made(self.env):
+            seed %= SEEDS - self.num_envs  # environment i is seeded with `seed + i`
+            if envpool.seeded_when_made(self.env):
                 self.env.close()
                 self.env, seed = self.env_fn(seed), None
         raw, infos = self.env.reset(seed=seed)
@@ -93,8 +94,8 @@ class NativeEnvManager(Resumable):
     def step(self, actions: Arrays) -> EnvStep:
         """One action in every environment."""
         self._check_started()
-        if self.lost:
-            return lost_step(self._zeros(), self.reset)
+        if self.episodes_lost:
+            return restart_step(self._zeros(), self.reset)
         self._check(actions, self._lead)
         self.steps += 1
         self.guard.steps = self.steps
@@ -102,18 +103,18 @@ class NativeEnvManager(Resumable):
         return self._finish(raw, self.guard.rewards(reward), terminated, truncated, infos)
 
     def close(self) -> None:
-        """Close the batch; a second call does nothing."""
+        """Close the vector environment; a second call does nothing."""
         if not self.closed:
             self.closed = True
             self.env.close()
 
-    def _probe(self) -> bool:
+    def _try_resuming(self) -> bool:
         if any(kind.__module__.startswith(OPAQUE) for kind in type(self.env.unwrapped).__mro__):
             return False
         settings = (self.env_fn, 1, self.operations, self.frames_per_step)
         one, other = NativeEnvManager(*settings), NativeEnvManager(*settings)
         try:
-            return _alike(one, other)
+            return _continues_alike(one, other)
         except EnvironmentFault:
             return False
         finally:
@@ -147,9 +148,9 @@ class NativeEnvManager(Resumable):
         observation = self._observe(raw, infos, self._none)
         final = None
         if np.count_nonzero(ended):
-            told = infos.get("final_info", {})
-            final = self._observe(_final(raw, ended, infos, self.guard), told, self._all)
-            infos = infos | {k: v for k, v in told.items() if k.endswith("is_success")}
+            last = infos.get("final_info", {})
+            final = self._observe(_final(raw, ended, infos, self.guard), last, self._all)
+            infos = infos | {k: v for k, v in last.items() if k.endswith("is_success")}
         return EnvStep(observation, reward, terminated, truncated, self._all, final, infos)
 
     def _disabled(
@@ -159,13 +160,13 @@ class NativeEnvManager(Resumable):
         observation, final = self._observe(raw, infos, ended), None
         if np.count_nonzero(ended):
             final = {name: x.copy() for name, x in observation.items()}
-            raw, told = self.env.reset(options={"reset_mask": ended})
-            fresh = self._observe(raw, told, ~ended)
-            observation = {k: _merged(ended, fresh[k], x) for k, x in final.items()}
+            raw, info = self.env.reset(options={"reset_mask": ended})
+            fresh = self._observe(raw, info, ~ended)
+            observation = {k: _where(ended, fresh[k], x) for k, x in final.items()}
         return EnvStep(observation, reward, terminated, truncated, self._all, final, infos)
 
     def _observe(self, raw: Any, infos: dict[str, Any], ended: Array) -> Arrays:
-        """Checked arrays in the record's units; masks may lack where an episode `ended`."""
+        """Checked and preprocessed arrays; masks may be missing where an episode `ended`."""
         observation = self.guard.observation(raw)
         if self._masks:
             observation = self._no_masks | observation | info_masks(infos)
@@ -176,7 +177,7 @@ class NativeEnvManager(Resumable):
             if empty.any():
                 if (empty & ~ended).any():
                     row = int(np.argmax(empty & ~ended))
-                    raise self.guard.fault(f"{name!r} allows no action; expected one", row)
+                    raise self.guard.fault(f"{name!r} allows no action; expected at least one", row)
                 observation[name] = observation[name] | empty[:, None]
         return observation
 
@@ -191,51 +192,46 @@ def _mode(env: Vector) -> AutoresetMode:
         return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
     except ValueError:
         raise UsageError(
-            f"{type(env).__name__}: metadata['autoreset_mode'] = {mode!r}, so it is not known "
-            f"what follows an episode's end; expected one of {[m.value for m in AutoresetMode]}"
+            f"{type(env).__name__}: metadata['autoreset_mode'] = {mode!r}; expected one of "
+            f"{[m.value for m in AutoresetMode]}, which say what follows the end of an episode"
         ) from None
 
 
-def _seeded_when_made(env: Vector) -> bool:
-    """Whether a batch takes its seed only when it is made (EnvPool)."""
-    return any(kind.__module__.startswith("envpool") for kind in type(env).__mro__)
-
-
 def _final(raw: Any, ended: Array, infos: dict[str, Any], guard: Guard) -> Any:
-    """The batch `raw` with the final observations in the rows that ended."""
+    """Observations `raw` with the final ones in the rows that ended."""
     found = next((infos[name] for name in FINAL if name in infos), None)
     if found is None:
         raise guard.fault(f"an episode ended, but info has none of {', '.join(FINAL)}")
     if isinstance(found, np.ndarray) and found.dtype == object:
-        return _rows(raw, ended, list(found[ended]))
+        return _with_rows(raw, ended, list(found[ended]))
     return found  # already one array for all, as ALE and dicts of arrays
 
 
-def _rows(raw: Any, ended: Array, values: list[Any]) -> Any:
+def _with_rows(raw: Any, ended: Array, values: list[Any]) -> Any:
     if isinstance(raw, dict):
-        return {k: _rows(x, ended, [value[k] for value in values]) for k, x in raw.items()}
+        return {k: _with_rows(x, ended, [value[k] for value in values]) for k, x in raw.items()}
     if isinstance(raw, tuple):
-        return tuple(_rows(x, ended, [v[i] for v in values]) for i, x in enumerate(raw))
+        return tuple(_with_rows(x, ended, [v[i] for v in values]) for i, x in enumerate(raw))
     whole = np.array(raw)
     whole[ended] = np.stack([np.asarray(value) for value in values])
     return whole
 
 
-def _merged(where: Array, fresh: Array, x: Array) -> Array:
+def _where(where: Array, fresh: Array, x: Array) -> Array:
     return np.where(where.reshape(-1, *(1,) * (x.ndim - 1)), fresh, x)
 
 
-def _alike(one: NativeEnvManager, other: NativeEnvManager) -> bool:
-    """Whether a snapshot of one batch, restored into the other, continues like the original."""
+def _continues_alike(one: NativeEnvManager, other: NativeEnvManager) -> bool:
+    """Whether a snapshot of one, restored into the other, continues like the original."""
     rng = np.random.default_rng(0)
-    actions = [sample(one.spaces, rng, one.num_envs) for _ in range(2 * STEPS)]
+    actions = [random_actions(one.spaces, rng, one.num_envs) for _ in range(2 * TRIAL_STEPS)]
     one.reset(1)
-    for action in actions[:STEPS]:
+    for action in actions[:TRIAL_STEPS]:
         one.step(action)
     one.exact = True
     other.load_state_dict(one.state_dict())
-    seen = [[_copied(batch.step(a)) for a in actions[STEPS:]] for batch in (one, other)]
-    return same([seen[0], one.reset()], [seen[1], other.reset()])
+    seen = [[_copied(manager.step(a)) for a in actions[TRIAL_STEPS:]] for manager in (one, other)]
+    return same_bytes([seen[0], one.reset()], [seen[1], other.reset()])
 
 
 def _copied(step: EnvStep) -> Any:

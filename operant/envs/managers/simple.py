@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from operant.core.experience import Arrays, EnvStep
 from operant.core.tree import Array
 from operant.envs.environment import Environment
-from operant.envs.managers.exactness import Resumable, probe
-from operant.envs.managers.slots import Board, EnvFn, Slots, board
-from operant.envs.preprocessing import ActionCheck
+from operant.envs.managers.exactness import Resumable, resumes_exactly
+from operant.envs.managers.step_buffers import BufferedEnvs, EnvFn, StepBuffers
+from operant.envs.preprocessing.action import ActionCheck
 
 
 class SimpleEnvManager(Resumable):
@@ -31,75 +31,72 @@ class SimpleEnvManager(Resumable):
         self.spaces, self.frames_per_step = envs[0].spaces, envs[0].frames_per_step
         self.env_cls = type(envs[0])
         self._check = ActionCheck(self.spaces.action)
-        self.board = board(self.spaces, self.num_envs)
-        self.slots = Slots(envs, self.board)
-        self.valid = np.ones(self.num_envs, bool)
-        self.rest(self.valid)
+        self.buffers = StepBuffers.allocate(self.spaces, self.num_envs)
+        self.buffered = BufferedEnvs(envs, self.buffers)
+        self.set_active(np.ones(self.num_envs, bool))
 
     @property
     def envs(self) -> list[Environment]:
         """The environments themselves, for instance to render one."""
-        return self.slots.envs
+        return self.buffered.envs
 
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere; environment i is seeded with `seed + first + i`."""
-        seed = self._seed_for(seed)
-        self.board.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
-        self.slots.reset()
-        return self.board.observation
+        seed = self._reset_seed(seed)
+        self.buffers.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
+        self.buffered.reset()
+        return self.buffers.observation
 
     def step(self, actions: Arrays) -> EnvStep:
-        """One action in every environment."""
+        """One action in every active environment."""
         self._check_started()
-        if self.lost:
-            return lost_step(self.board.observation, self.reset)
+        if self.episodes_lost:
+            return restart_step(self.buffers.observation, self.reset)
         self._check(actions, (self.num_envs,))
         for name, x in actions.items():
-            self.board.action[name][:] = x
+            self.buffers.action[name][:] = x
         self.steps += 1
-        self.slots.step()
-        return answer(self.board, self.valid)
+        self.buffered.step()
+        return env_step(self.buffers, self.valid)
 
-    def rest(self, active: Array) -> None:
+    def set_active(self, active: Array) -> None:
         """Let only these environments step from now on; rows of the others are not valid."""
-        self.board.active[:] = active
-        self.valid = self.board.active.copy()
+        self.buffers.active[:] = active
+        self.valid = self.buffers.active.copy()
 
     def close(self) -> None:
         """Close every environment; a second call does nothing."""
         if not self.closed:
             self.closed = True
-            self.slots.close()
+            self.buffered.close()
 
-    def _probe(self) -> bool:
-        return probe(self.env_fns[0])
+    def _try_resuming(self) -> bool:
+        return resumes_exactly(self.env_fns[0])
 
     def _capture(self) -> dict[str, Any]:
-        return {"envs": [env.snapshot() for env in self.envs]}
+        return {"envs": self.buffered.snapshots()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        for env, saved in zip(self.envs, state["envs"], strict=True):
-            env.restore(saved)
+        self.buffered.restore(state["envs"])
 
 
-def answer(board: Board, valid: Array) -> EnvStep:
-    """The board as a step."""
-    ended = board.terminated | board.truncated
+def env_step(buffers: StepBuffers, valid: Array) -> EnvStep:
+    """What the buffers hold, as a step."""
+    b = buffers
+    ended = b.terminated | b.truncated
     infos: dict[str, Any] = {}
-    told = board.success >= 0
-    if told.any():
-        infos = {"is_success": board.success == 1, "_is_success": told}
-    final = board.final_observation if ended.any() else None
+    reported = b.success >= 0
+    if reported.any():
+        infos = {"is_success": b.success == 1, "_is_success": reported}
+    final = b.final_observation if ended.any() else None
     for name, x in (final or {}).items():
-        # Rows without an end must not show what was there long ago: a resumed run has not seen it.
-        x[~ended] = board.observation[name][~ended]
-    return EnvStep(
-        board.observation, board.reward, board.terminated, board.truncated, valid, final, infos
-    )
+        # Elsewhere, final observations of earlier episodes would differ after resuming.
+        x[~ended] = b.observation[name][~ended]
+    return EnvStep(b.observation, b.reward, b.terminated, b.truncated, valid, final, infos)
 
 
-def lost_step(observation: Arrays, reset: Any) -> EnvStep:
-    """A step that only begins new episodes where the old ones could not be taken up again."""
+def restart_step(observation: Arrays, reset: Callable[[], Arrays]) -> EnvStep:
+    """A step that truncates episodes which could not be resumed, and begins new ones."""
     final = {name: x.copy() for name, x in observation.items()}
     count = len(next(iter(final.values())))
     yes, no = np.ones(count, bool), np.zeros(count, bool)

@@ -1,14 +1,15 @@
-"""Environments in worker processes: few workers with several environments each.
+"""Environments in worker processes: a few workers with several environments each.
 
 Observations, actions and rewards lie in anonymous shared memory that goes away with the last
-process; one byte through a socket starts a step and one answers it, and its end is the notice
-of a death. Nothing is pickled in a step.
+process. One byte through a socket starts a step and one byte ends it; when the socket closes, the
+worker has died. Nothing is pickled in a step.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,13 +19,15 @@ from operant.core.errors import UsageError
 from operant.core.experience import Arrays, EnvStep
 from operant.core.seeds import derived
 from operant.core.tree import Array
-from operant.envs.managers.exactness import Resumable, probe
-from operant.envs.managers.simple import answer, lost_step
-from operant.envs.managers.slots import EnvFn, board
-from operant.envs.preprocessing import ActionCheck
-from operant.processes import worker
-from operant.processes.pool import Crew, Lost
-from operant.processes.process import WorkerProcess, anonymous_memory
+from operant.envs.managers import env_worker
+from operant.envs.managers.env_worker import EnvsDescription
+from operant.envs.managers.exactness import Resumable, resumes_exactly
+from operant.envs.managers.simple import env_step, restart_step
+from operant.envs.managers.step_buffers import EnvFn, StepBuffers
+from operant.envs.preprocessing.action import ActionCheck
+from operant.processes.pool import LostWorker, WorkerPool
+from operant.processes.process import WorkerProcess, row_range
+from operant.processes.shared_memory import ArrayAllocator, anonymous_memory, size_of
 
 
 class SubProcEnvManager(Resumable):
@@ -48,116 +51,121 @@ class SubProcEnvManager(Resumable):
     ) -> None:
         super().__init__(seed)
         self.env_fns, self.num_envs, self.first = list(env_fns), len(env_fns), first
-        self.crew = Crew(self, step_timeout, max_restarts)
-        self.workers = self.crew.workers
+        self.pool = WorkerPool(self, step_timeout, max_restarts)
+        self.workers = self.pool.workers
+        self._memory = -1  # file descriptor of the shared memory, once there is one
         bounds = np.linspace(0, self.num_envs, min(workers, self.num_envs) + 1).astype(int)
         try:
-            for start, stop in pairwise(bounds.tolist()):
-                part = self.env_fns[start:stop]
-                self.workers.append(WorkerProcess(worker.serve, part, start, stop, first))
-            self._share(self.crew.meet())
+            for bound in pairwise(bounds.tolist()):
+                self.workers.append(self._worker(*bound))
+            self._share(self.pool.wait_ready())
         except BaseException:
             self.close()
             raise
 
+    def _worker(self, start: int, stop: int) -> WorkerProcess:
+        name = f"environments {row_range(self.first + start, self.first + stop)}"
+        env_fns = self.env_fns[start:stop]
+        return WorkerProcess(env_worker.serve, env_fns, (start, stop), name, env_worker.PRELOAD)
+
     @property
     def restarts(self) -> int:
         """Workers replaced so far."""
-        return self.crew.restarts
+        return self.pool.restarts
 
-    def _share(self, told: list[Any]) -> None:
-        """Lay the board in shared memory and give every worker its rows."""
-        self.spaces, self.frames_per_step, self.env_cls, _ = told[0]
-        for i, spaces in enumerate(spaces for *_, each in told for spaces in each):
+    def _share(self, descriptions: list[EnvsDescription]) -> None:
+        """Allocate the buffers in shared memory and give every worker its rows."""
+        (self.spaces, *_), self.frames_per_step, self.env_cls = descriptions[0]
+        for i, spaces in enumerate(spaces for each in descriptions for spaces in each.spaces):
             if spaces != self.spaces:
-                raise UsageError(f"environment {i} has {spaces}; expected {self.spaces} as in 0")
-        carver = worker.Carver()
-        board(self.spaces, self.num_envs, carver)
-        self._memory = anonymous_memory(carver.used)
-        self.board = worker.shared_board(self.spaces, self.num_envs, self._memory)
+                raise UsageError(
+                    f"environment {i} has {spaces}; expected {self.spaces} as in environment 0"
+                )
+        allocate_buffers = partial(StepBuffers.allocate, self.spaces, self.num_envs)
+        self._memory = anonymous_memory(size_of(allocate_buffers))
+        self.buffers = allocate_buffers(ArrayAllocator.over(self._memory))
         for one in self.workers:
             one.attach((self.num_envs, one.start, one.stop), self._memory)
         self._check = ActionCheck(self.spaces.action)
-        self.valid = np.ones(self.num_envs, bool)
-        self.rest(self.valid)
+        self.set_active(np.ones(self.num_envs, bool))
 
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode everywhere; environment i is seeded with `seed + first + i`."""
-        seed = self._seed_for(seed)
-        self.board.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
-        for one, why in self.crew.ask(worker.RESET):
-            self._replace(one, why)
-        return self.board.observation
+        seed = self._reset_seed(seed)
+        self.buffers.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
+        for one, reason in self.pool.run(env_worker.RESET):
+            self._replace(one, reason)
+        return self.buffers.observation
 
-    def rest(self, active: Array) -> None:
+    def set_active(self, active: Array) -> None:
         """Let only these environments step from now on; rows of the others are not valid."""
-        self.board.active[:] = active
-        self.valid = self.board.active.copy()
+        self.buffers.active[:] = active
+        self.valid = self.buffers.active.copy()
 
     def step(self, actions: Arrays) -> EnvStep:
-        """One action in every environment."""
+        """One action in every active environment."""
         self.send(actions)
         return self.receive()
 
     def send(self, actions: Arrays) -> None:
-        """Have every environment take an action; `receive` must follow."""
+        """Start a step; `receive` must follow."""
         self._check_started()
-        if self.lost:
+        if self.episodes_lost:
             return
         self._check(actions, (self.num_envs,))
-        for name, x in self.board.action.items():
+        for name, x in self.buffers.action.items():
             x[:] = actions[name]
         self.steps += 1
-        self.crew.tell(worker.STEP)
+        self.pool.send(env_worker.STEP)
 
     def receive(self) -> EnvStep:
-        """What came of the actions sent."""
-        if self.lost:
-            return lost_step(self.board.observation, self.reset)
-        lost = self.crew.answers()
-        return self._cut(lost) if lost else answer(self.board, self.valid)
+        """Wait for the end of the step."""
+        if self.episodes_lost:
+            return restart_step(self.buffers.observation, self.reset)
+        lost = self.pool.wait()
+        return self._truncated_step(lost) if lost else env_step(self.buffers, self.valid)
 
     def close(self) -> None:
         """End every process within a few seconds; a second call does nothing."""
         if not self.closed:
             self.closed = True
-            self.crew.close()
-            if hasattr(self, "board"):
+            self.pool.close()
+            if self._memory >= 0:
                 os.close(self._memory)
-                del self.board  # the memory goes with the last array that someone keeps
+                del self.buffers  # the memory is freed with the last array that someone keeps
 
-    def _probe(self) -> bool:
-        return probe(self.env_fns[0])
+    def _try_resuming(self) -> bool:
+        return resumes_exactly(self.env_fns[0])
 
     def _capture(self) -> dict[str, Any]:
-        self.crew.insist(self.crew.ask(worker.SAVE))
-        return {"envs": [env for one in self.workers for env in one.talk.recv()]}
+        self.pool.require(env_worker.SAVE)
+        return {"envs": [env for one in self.workers for env in one.connection.recv()]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         for one in self.workers:
-            if not one.ask(worker.LOAD):
-                raise one.fault("died", one.last_words())
-            one.talk.send(state["envs"][one.start : one.stop])
-        self.crew.insist(self.crew.answers())
+            if not one.send(env_worker.LOAD):
+                raise one.fault("died", one.exit_report())
+            one.connection.send(state["envs"][one.start : one.stop])
+        self.pool.raise_lost(self.pool.wait())
 
-    def _cut(self, lost: list[Lost]) -> EnvStep:
-        """A step in which the rows of lost workers are truncated and count for nothing."""
-        b, valid = self.board, self.valid.copy()
-        for one, why in lost:
+    def _truncated_step(self, lost: list[LostWorker]) -> EnvStep:
+        """A step in which the rows of lost workers are truncated and not valid."""
+        b, valid = self.buffers, self.valid.copy()
+        for one, reason in lost:
             rows = slice(one.start, one.stop)
             for name, x in b.observation.items():
                 b.final_observation[name][rows] = x[rows]
-            self._replace(one, why)
+            self._replace(one, reason)
             b.reward[rows], b.terminated[rows], b.truncated[rows] = 0, False, True
             b.success[rows], valid[rows] = -1, False
-        step = answer(b, valid)
+        step = env_step(b, valid)
         return step._replace(infos=step.infos | {"env_restarts": self.restarts})
 
-    def _replace(self, one: WorkerProcess, why: str) -> None:
+    def _replace(self, one: WorkerProcess, reason: str) -> None:
         """Begin new episodes in a new process."""
-        self.crew.replace(one, why)
+        self.pool.replace(one, reason)
         one.attach((self.num_envs, one.start, one.stop), self._memory)
         seed = derived(self.seed, self.steps, self.restarts) + self.first
-        self.board.seed[one.start : one.stop] = seed + np.arange(one.start, one.stop)
-        for again, reason in self.crew.ask(worker.RESET, [one]):
-            self._replace(again, reason)
+        self.buffers.seed[one.start : one.stop] = seed + np.arange(one.start, one.stop)
+        for again, why in self.pool.run(env_worker.RESET, [one]):
+            self._replace(again, why)

@@ -1,0 +1,1 @@
+"""Where environments come from: Gymnasium, Atari, EnvPool, MinAtar; `catalog` knows all ids."""

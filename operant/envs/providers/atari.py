@@ -1,4 +1,4 @@
-"""Atari 2600 through `ale_py`, one game at a time or as one native batch, preprocessed alike.
+"""Atari 2600 games of `ale_py`, single or as a vector environment, preprocessed alike.
 
 Up to 30 no-ops at reset, FIRE where a game waits for it, each action repeated with the maximum of
 the last two frames, 84 x 84 grey, the last frames stacked `[stack, 84, 84]`; rewards are raw.
@@ -7,7 +7,7 @@ the last two frames, 84 x 84 grey, the last frames stacked `[stack, 84, 84]`; re
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 from gymnasium.wrappers import (
@@ -19,10 +19,12 @@ from gymnasium.wrappers import (
     TimeLimit,
 )
 
+from operant.envs.env_settings import EnvConfig
+
 NAMESPACE = "ALE/"
 NOOPS = 30
 SIDE = 84
-KEEPING = (  # wrappers that show what they are shown
+TRANSPARENT = (  # wrappers that leave observations as they are
     gymnasium.RewardWrapper,
     gymnasium.ActionWrapper,
     OrderEnforcing,
@@ -30,7 +32,20 @@ KEEPING = (  # wrappers that show what they are shown
     RecordEpisodeStatistics,
     TimeLimit,
 )
-Preprocess = tuple[int, int, float, int]  # stack, frame skip, sticky probability, time limit
+
+
+class Preprocess(NamedTuple):
+    """How frames become observations."""
+
+    stack: int  # frames in one observation
+    frame_skip: int
+    sticky: float  # probability of repeating the last action
+    time_limit: int  # steps; 0: as registered
+
+    @classmethod
+    def of(cls, config: EnvConfig) -> Preprocess:
+        """The Atari settings of a configuration."""
+        return cls(config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
 
 
 def is_atari(env_id: str) -> bool:
@@ -43,12 +58,12 @@ class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         self.env.reset(**kwargs)
-        fired, _, terminated, truncated, told = self.env.step(1)
-        return self.env.reset() if terminated or truncated else (fired, told)
+        observation, _, terminated, truncated, info = self.env.step(1)
+        return self.env.reset() if terminated or truncated else (observation, info)
 
 
 def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """One game."""
+    """A single game."""
     stack, skip, sticky, limit = preprocess
     kwargs = {"frameskip": 1, "repeat_action_probability": sticky} | kwargs
     _ale()
@@ -63,7 +78,7 @@ def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[An
 
 
 def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: Any) -> Any:
-    """A native batch of one game."""
+    """A vector environment of one game."""
     stack, skip, sticky, limit = preprocess
     spec = gymnasium.spec(env_id)
     settings: dict[str, Any] = {
@@ -81,24 +96,20 @@ def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: An
     return _ale().AtariVectorEnv(num_envs=num_envs, **settings | kwargs)
 
 
-def stacked(env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether observations are the last frames: nothing changes them after they are stacked."""
-    while isinstance(env, KEEPING):
+def stacks_frames(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether observations are stacks of frames that nothing changes afterwards."""
+    while isinstance(env, TRANSPARENT):
         env = env.env
     return isinstance(env, FrameStackObservation) and env.stack_size > 1
 
 
-def stacked_vector(env: Any) -> bool:
-    """Whether the observations of a batch are the last frames, as those of Atari batches are."""
-    kinds = [kind.__module__ for kind in type(env).__mro__]
-    if any(kind.startswith("envpool.atari") for kind in kinds):
-        # Colours would be three entries a frame.
-        return bool(env.config["stack_num"] == env.single_observation_space.shape[0])
-    return any(kind.startswith("ale_py.") for kind in kinds)
+def is_ale_vector(env: Any) -> bool:
+    """Whether a vector environment is one of `ale_py`, whose observations are stacks of frames."""
+    return any(kind.__module__.startswith("ale_py.") for kind in type(env).__mro__)
 
 
 def _ale() -> Any:
-    """The emulator's module, without its banner."""
+    """The module of the emulator, which prints a banner unless its log level is raised."""
     ale = import_module("ale_py")
     ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
     return ale

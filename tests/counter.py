@@ -1,4 +1,4 @@
-"""A deterministic toy task, alone and as a batch in every autoreset mode.
+"""A deterministic toy environment, single and as a vector environment in every autoreset mode.
 
 Every observation says which environment, episode and step it belongs to, so a record that mixes
 two episodes shows it.
