@@ -15,16 +15,16 @@ COMMAND = "train ppo --env.id CartPole-v1 --steps 1 --quiet --runs runs"
 def announced() -> int:
     """Run the command, and say when it has learned for the first time."""
     gc.disable()  # as the command does before it imports
-    from operant.agents.actor_critic import ActorCritic  # noqa: PLC0415  # as the command would
+    from operant.agents.ppo import PPO  # noqa: PLC0415  # as the command would
 
-    learn = ActorCritic.update
+    learn = PPO.update
 
-    def update(agent: ActorCritic) -> Metrics:
+    def update(agent: PPO) -> Metrics:
         metrics = learn(agent)
         print(f"first update at {time.time()}", flush=True)
         return metrics
 
-    ActorCritic.update = update  # type: ignore[method-assign,assignment]  # to listen is the point
+    PPO.update = update  # type: ignore[method-assign,assignment]  # to listen is the point
     return main(COMMAND.split())
 
 

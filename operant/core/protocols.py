@@ -8,7 +8,8 @@ Tensors are `[B, ...]` for one moment of B environments, `[T, B, ...]` over time
 actions are dicts by name. Everything with state has `state_dict` and `load_state_dict`, whose
 values are tensors, arrays and plain numbers: saving them is enough to go on bit for bit.
 
-What only some managers can do is a protocol of its own, and is asked for by `isinstance`.
+What only some managers can do is a protocol of its own, and is asked for by `isinstance`; it has
+no other members, since Python reads all of them to answer.
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ class EnvironmentManager(Stateful, Protocol):
 
 
 @runtime_checkable
-class PausableManager(EnvironmentManager, Protocol):
+class PausableManager(Protocol):
     """Can leave some environments as they are; their rows are then not valid."""
 
     def set_active(self, active: Array) -> None: ...  # bool [B]: which take the next steps
 
 
 @runtime_checkable
-class SplitStepManager(EnvironmentManager, Protocol):
+class SplitStepManager(Protocol):
     """Its step has a beginning and an end, between which the caller can do something else."""
 
     def send(self, actions: Arrays) -> None: ...
@@ -77,7 +78,7 @@ class SplitStepManager(EnvironmentManager, Protocol):
 
 
 @runtime_checkable
-class PlacedManager(EnvironmentManager, Protocol):
+class PlacedManager(Protocol):
     """Knows its place in a larger batch: environment i is seeded with `seed + first + i`."""
 
     first: int

@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium import spaces as gs
 
 from operant.core.errors import EnvironmentFault
-from operant.core.spaces import Shape, Space, flatten, is_mask, named
+from operant.core.spaces import Shape, Space, is_mask
+from operant.envs.nested_spaces import flatten, named
 
 if TYPE_CHECKING:  # these modules import torch, which environment workers do without
     from operant.core.experience import Arrays

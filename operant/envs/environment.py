@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.core.spaces import Space, Spaces, is_mask, named
+from operant.core.spaces import Space, Spaces, is_mask
 from operant.envs.check import Guard
+from operant.envs.nested_spaces import named
 from operant.envs.preprocessing.action import ActionPreprocessor
 from operant.envs.preprocessing.action_mask import check_masks, info_masks
 from operant.envs.preprocessing.observation import Cast, ObsPreprocessor, Operation, standard

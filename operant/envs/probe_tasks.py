@@ -26,7 +26,6 @@ PARTS = {
     "image": ("image",),
     "mixed": ("image", "vector"),
 }
-Deed = ActionKind  # the old name
 ACTION_SPACES: dict[str, gymnasium.Space[Any]] = {
     "discrete": gs.Discrete(CUES),
     "multidiscrete": gs.MultiDiscrete([CUES, 2]),

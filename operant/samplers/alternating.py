@@ -13,9 +13,8 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Decision, EnvStep, Experience, TrajInfo
-from operant.core.protocols import Actor, Agent, EnvironmentManager, Rows
+from operant.core.protocols import Actor, Agent, EnvironmentManager, Rows, SplitStepManager
 from operant.memory.rollout import RolloutCache
-from operant.samplers.abilities import SplitStepManager
 from operant.samplers.autocast import cached_autocast
 from operant.samplers.collector import ACTIVITIES, Collecting, Collector, check_finite, in_order
 from operant.samplers.evaluate import Evaluation

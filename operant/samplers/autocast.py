@@ -14,6 +14,3 @@ def cached_autocast() -> AbstractContextManager[object]:
     """
     # Autocast empties its cache when the outermost of its contexts ends.
     return torch.autocast("cpu", enabled=False)
-
-
-weights_rest = cached_autocast  # the old name

@@ -13,13 +13,12 @@ import torch
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.experience import EnvStep, Experience, Memo, Tensors, TrajInfo
-from operant.core.protocols import Acting, EnvironmentManager, Rows
+from operant.core.protocols import Acting, EnvironmentManager, PausableManager, PlacedManager, Rows
 from operant.core.seeds import derived
 from operant.core.tree import Array
 from operant.memory.rollout import RolloutCache
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
-from operant.samplers.abilities import PausableManager, PlacedManager
 from operant.samplers.autocast import cached_autocast
 from operant.samplers.trajectory import TrajTracker
 

@@ -17,14 +17,14 @@ from gymnasium import spaces as gs
 from operant.agents.registry import AGENTS
 from operant.core.schedule import Schedule
 from operant.core.tree import Array
-from operant.envs.probe_tasks import Deed, MatchAction, Variant
+from operant.envs.probe_tasks import ActionKind, MatchAction, Variant
 from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.run_settings import EvalConfig, RunConfig, run_config
 
 NETWORKS: dict[str, dict[str, Any]] = {"MLP": {"image": "flat"}, "CNN": {}, "LSTM": {"lstm": 16}}
 OBSERVATIONS = ("Box", "Dict", "image + vector")
-ACTIONS: dict[str, Deed] = {
+ACTIONS: dict[str, ActionKind] = {
     "Discrete": "discrete",
     "MultiDiscrete": "multidiscrete",
     "Box": "box",

@@ -23,7 +23,8 @@ from combinations import (
 )
 from torch import nn
 
-from operant.agents.registry import AGENTS, actor
+from operant.agents import actor
+from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError

@@ -19,7 +19,7 @@ from operant.core.spaces import Spaces
 from operant.networks.assemble import NetworkConfig
 from operant.networks.image import NatureCNN
 from operant.networks.precision import Precision, bf16_failure
-from operant.samplers.autocast import weights_rest
+from operant.samplers.autocast import cached_autocast
 
 SPACES = Spaces({"observation": Box(0, 255, (4, 44, 44), np.uint8)}, {"action": Discrete(4)})
 T, B = 3, 4
@@ -109,7 +109,7 @@ def test_weights_outputs_and_gradients_stay_in_fp32() -> None:
 def casts(agent: Any, times: int, resting: bool) -> int:
     """How often acting so many times makes another precision of the widest weights."""
     widest = list(max(agent.network.parameters(), key=torch.Tensor.numel).shape)
-    with profile(record_shapes=True) as seen, weights_rest() if resting else nullcontext():
+    with profile(record_shapes=True) as seen, cached_autocast() if resting else nullcontext():
         for _ in range(times):
             acted(agent)
     found = seen.key_averages(group_by_input_shape=True)
@@ -131,12 +131,12 @@ def test_acting_makes_bf16_of_the_weights_once_while_they_rest() -> None:
 @needs_bf16
 def test_weights_that_changed_while_none_rested_are_seen() -> None:
     agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
-    with weights_rest():
+    with cached_autocast():
         before = acted(agent)
     with torch.no_grad():
         for one in (*agent.network.parameters(), *other.network.parameters()):
             one.add_(0.01)
-    with weights_rest():
+    with cached_autocast():
         after = acted(agent)
     assert after.equal(acted(other))
     assert not after.equal(before)
@@ -145,7 +145,7 @@ def test_weights_that_changed_while_none_rested_are_seen() -> None:
 @needs_bf16
 def test_gradients_reach_the_weights_after_a_rest() -> None:
     agent, other = agent_of("ppo", "bf16"), agent_of("ppo", "bf16")
-    with weights_rest():
+    with cached_autocast():
         acted(agent)
     for one in (agent, other):
         total(one.compute_loss(prepare(one, chunk()))[0]).backward()

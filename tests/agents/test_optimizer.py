@@ -16,6 +16,7 @@ from operant.agents.optimizer import GradientStep, Hooks, Optimizer, averaged, t
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.target import Target
 from operant.core.schedule import Schedule
+from operant.core.spaces import Space
 from operant.memory.replay_settings import ReplayConfig
 from operant.memory.rollout import RolloutCache
 from operant.networks.normalize import RunningStatistics
@@ -294,7 +295,8 @@ def test_the_total_loss_is_a_metric_and_no_metric_holds_a_graph() -> None:
 
 
 def test_an_agents_optimizer_is_configured_or_given_in_python() -> None:
-    network, spaces = policy_table(value=[[0.0]], action=[[0.0, 0.0]]), {"action": Discrete(2)}
+    network = policy_table(value=[[0.0]], action=[[0.0, 0.0]])
+    spaces: dict[str, Space] = {"action": Discrete(2)}
     memory = RolloutCache(2)
     plain = PPO(network, spaces, memory, PPOConfig(optimizer="rmsprop"), 1)
     hooks = Hooks(optimizers={"all": torch.optim.NAdam})

@@ -265,8 +265,8 @@ def test_the_target_of_an_action_of_both_kinds_is_the_sum_too() -> None:
 
 def test_entropies_of_both_kinds_add_up() -> None:
     agent = hybrid()
-    choice, amount = torch.tensor([0.0, math.log(3)]), torch.tensor([0.0, -1.0])
-    params = {"policy.amount": amount, "policy.choice": choice}
+    logits, normals = torch.tensor([0.0, math.log(3)]), torch.tensor([0.0, -1.0])
+    params = {"policy.amount": normals, "policy.choice": logits}
     noise = 0.7
     _, entropy = agent.sample_actions(params, {}, {"amount": torch.tensor([noise])})
     normal = 0.5 * noise**2 - 1 + 0.5 * math.log(2 * math.pi)

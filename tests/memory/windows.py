@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from streams import APART, Row, Streams
 
 from operant.core import tree
-from operant.core.experience import Experience
-from operant.memory.replay import Drawn, ExperienceReplay
+from operant.core.experience import Drawn, Experience
+from operant.memory.replay import ExperienceReplay
 from operant.memory.rollout import RolloutCache
 
 R = TypeVar("R", bound=ExperienceReplay)

@@ -13,8 +13,9 @@ import numpy as np
 from gymnasium import spaces as gs
 
 from operant.core.errors import TrainingFault, UsageError
-from operant.core.spaces import Shape, Space, named, unflatten
+from operant.core.spaces import Shape, Space
 from operant.envs.check import SMALL, finite
+from operant.envs.nested_spaces import named, unflatten
 
 if TYPE_CHECKING:  # these modules import torch, which environment workers do without
     from operant.core.experience import Arrays
