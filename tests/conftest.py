@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from multiprocessing import forkserver
+
+# On some processors MKL rounds a row by how many rows there are, and parts of a batch would differ
+# from the whole; read when torch first multiplies.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 import torch
 

@@ -22,7 +22,8 @@ def check_rounding(actor: Actor, cache: RolloutCache, bounds: Bounds) -> None:
     if not parts_agree(actor, cache, bounds):
         warnings.warn(
             "this network rounds the rows of a batch differently from those of its parts: "
-            "chunks will agree with those of a serial sampler up to rounding only",
+            "chunks will agree with those of a serial sampler up to rounding only; where torch "
+            "multiplies by Intel's MKL, MKL_CBWR=AUTO,STRICT in the environment makes them equal",
             stacklevel=4,
         )
 

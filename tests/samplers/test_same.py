@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from kinds import collected, played, worker_of
 
+from operant.samplers import rounding
+
 WAYS = ("parallel", "alternating")
 RUNS = [
     ("ppo", "cartpole", 0),
@@ -72,9 +74,12 @@ def _plain(state: Any) -> Any:
 
 
 @pytest.mark.parametrize("sampler", WAYS)
-def test_rounding_that_depends_on_the_batch_is_said(sampler: str) -> None:
+def test_rounding_that_depends_on_the_batch_is_said(
+    sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounding, "parts_agree", lambda *_: False)  # as on some processors
     with pytest.warns(UserWarning, match="agree with those of a serial sampler up to rounding"):
-        worker_of(sampler, hidden=(13, 7)).close()
+        worker_of(sampler).close()
 
 
 @pytest.mark.parametrize("sampler", WAYS)
