@@ -62,7 +62,8 @@ def help_text(argv: list[str]) -> str:
     command, accepted, usage = COMMANDS[argv[0]]
     color = sys.stdout.isatty()
     intro = f"{usage}\n\n{command.__doc__}"
-    text = describe(accepted, intro=intro, examples=EXAMPLES.get(argv[0], ()), color=color)
+    examples = EXAMPLES.get(argv[0], ())
+    text = describe(accepted, intro=intro, examples=examples, title="options", color=color)
     if argv[0] == "train" and len(argv) > 1:
         _, config, recipe = commands.composed(argv[1:])
         origin = f"Defaults are those of the recipe {recipe.name}.\n" if recipe else ""
@@ -124,7 +125,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
         case CheckpointError() | EnvironmentFault() | TrainingFault():
             return str(error), 1
         case KeyboardInterrupt():
-            return "interrupted; the last checkpoint is whole", 128 + (*error.args, 2)[0]
+            return "interrupted; the last checkpoint is complete", 128 + (*error.args, 2)[0]
         case OSError(strerror=str(reason)):
             return f"{error.filename or 'a file'}: {reason}", 1
         case MemoryError() | RuntimeError() if "allocate" in str(error):

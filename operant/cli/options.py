@@ -10,7 +10,7 @@ from operant.core.config import Config, Count, CountOrZero
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Config):
-    """Options of the command; the settings of the run follow."""
+    """What to start from, where to write, and what to show."""
 
     config: str | None = None  # YAML file with settings; flags override it
     recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
@@ -24,7 +24,7 @@ class TrainOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(Config):
-    """Options of the command."""
+    """Where runs are, and what to show."""
 
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
@@ -33,7 +33,7 @@ class ResumeOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class EvalOptions(Config):
-    """Options of the command."""
+    """How to evaluate, and where runs are."""
 
     episodes: Count = 20  # number of evaluation episodes
     seed: CountOrZero = 1_000  # random seed of the environments
@@ -43,7 +43,7 @@ class EvalOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions(Config):
-    """Options of the command."""
+    """What to play, and where runs are."""
 
     record: str | None = None  # write a .gif or .mp4 file instead of opening a window
     episodes: Count = 1  # number of episodes
@@ -52,7 +52,7 @@ class PlayOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(Config):
-    """Options of the command."""
+    """What to plot, and where runs are."""
 
     out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log

@@ -54,10 +54,14 @@ def describe(
     *,
     intro: str = "",
     examples: Sequence[tuple[str, str]] = (),
+    title: str = "run",
     width: int | None = None,
     color: bool = False,
 ) -> str:
-    """The help text: `intro`, `examples` (a command and what it does), then flags by section."""
+    """The help text: `intro`, `examples` (a command and what it does), then flags by section.
+
+    `title` is that of the settings that are in no section.
+    """
     from rich.console import Console  # noqa: PLC0415  # slow to import, and most runs print no help
     from rich.text import Text  # noqa: PLC0415
 
@@ -71,10 +75,8 @@ def describe(
         console.print(Text("Examples", style="bold"))
         console.print(_examples(examples), "")
     for section, found in _sections(cls, base).items():
-        title = Text(section or "run", style="bold cyan").append(
-            f"  {_summary(found[0].owner)}", style="not bold default"
-        )
-        console.print(title)
+        heading = Text(section or title, style="bold cyan")
+        console.print(heading.append(f"  {_summary(found[0].owner)}", style="not bold default"))
         console.print(_table([_row(leaf) for leaf in found]), "")
     output = console.file
     assert isinstance(output, io.StringIO)
@@ -183,10 +185,16 @@ def _table(group: Sequence[Row]) -> Table:
     table.add_column(width=FLAG_COLUMNS)
     table.add_column(ratio=1)
     for row in group:
-        left = Text("  ").append(row.flag, style="bold").append(f" {row.accepts}", style="dim")
+        left = Text("  ").append(row.flag, style="bold").append(f" {_broken(row)}", style="dim")
         right = Text(row.comment + (" " if row.comment else ""))
         table.add_row(left, right.append(f"[{row.default}]", style="green"))
     return table
+
+
+def _broken(row: Row) -> str:
+    """What a flag accepts, with places for a line break if it does not fit beside the flag."""
+    fits = len(row.flag) + len(row.accepts) + 3 <= FLAG_COLUMNS
+    return row.accepts if fits else row.accepts.replace("|", "| ")
 
 
 def _examples(examples: Sequence[tuple[str, str]]) -> Table:

@@ -17,13 +17,14 @@ from operant.networks.assemble import NetworkConfig
 
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
+Switch = Literal["off", "on", "auto"]
 # torch ends the process without an error when the system cannot start so many threads.
 Threads = Annotated[int, Range(0, 1024)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalConfig(Config):
-    """Evaluation: whole episodes without exploration, in environments of their own."""
+    """Evaluation in whole episodes without exploration."""
 
     every: CountOrZero = 0  # environment steps between evaluations; 0: a tenth of the run
     episodes: Count = 20  # episodes of each evaluation
@@ -31,10 +32,10 @@ class EvalConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig(Config):
-    """Checkpoints: everything needed to resume the run, saved while it trains."""
+    """How often the run is saved, to be resumed from there."""
 
     seconds: Positive = 30.0  # minimum time between checkpoints
-    share: Positive = 0.05  # maximum fraction of the time spent saving; large ones are rarer
+    share: Positive = 0.05  # maximum fraction of the time spent on saving
     keep: Count = 3  # number of newest checkpoints to keep
 
 
@@ -47,10 +48,10 @@ class RunConfig(Config):
     seed: CountOrZero = 1  # random seed; the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 or mps; auto: cuda if available
     threads: Threads = 0  # PyTorch CPU threads; 0: one for small networks, else all cores
-    compile: Literal["off", "on", "auto"] = "auto"  # torch.compile; auto: long runs on vectors
-    sampler: SamplerName = "auto"  # how environments are run in processes; auto: by measured speed
+    compile: Switch = "auto"  # use torch.compile for gradient steps; auto: in long runs on vectors
+    sampler: SamplerName = "auto"  # which processes act and step; auto: by the time of a step
     decorrelate: CountOrZero = 0  # maximum random steps in each environment before training starts
-    mid_batch_reset: bool = True  # off: an ended episode's environment waits for the next rollout
+    mid_batch_reset: bool = True  # reset environments at once, not only at the next rollout
     log_every: Count = 1_000  # environment steps between lines of the metric log
     agent: AgentConfig = field(default_factory=AgentConfig)
     env: EnvConfig = field(default_factory=EnvConfig)

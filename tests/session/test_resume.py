@@ -79,7 +79,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_no_checkpoint(
         stop_at(patch, 25, signal.SIGINT, times=2)
         result = call(f"{A2C} {COMMON}", tmp_path)
     assert (result.code, result.err.count("\n")) == (130, 1)
-    assert "interrupted; the last checkpoint is whole" in result.err
+    assert "interrupted; the last checkpoint is complete" in result.err
     resume(only_run(tmp_path))
     assert trace(only_run(tmp_path)) == whole
 
@@ -133,7 +133,7 @@ def test_with_every_checkpoint_torn_nothing_begins_again_in_silence(
     log = (run / "metrics.jsonl").read_bytes()
     for path in listing(run / "checkpoints"):
         (path / "MANIFEST.json").write_text("{}")
-    assert "none of its checkpoints is whole (ckpt-" in resume(run, code=1)
+    assert "none of its checkpoints is complete (ckpt-" in resume(run, code=1)
     assert (run / "metrics.jsonl").read_bytes() == log
 
 
