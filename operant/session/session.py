@@ -137,7 +137,7 @@ def _has_log(run: Path) -> bool:
 
 
 def load_agent(run: Path) -> tuple[RunConfig, Agent]:
-    """The configuration of a run, and its agent from the newest checkpoint, on a device of here."""
+    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
     config = read_config(run / rundir.CONFIG)
     saved = newest_checkpoint(run)
     if saved is None:
