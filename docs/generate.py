@@ -1,4 +1,4 @@
-"""Writes `command-line.md` from the configuration, so that it cannot rot, and orders the site.
+"""Writes `command-line.md` from the configuration, so that it stays true, and orders the site.
 
 `python docs/generate.py` writes the page; mkdocs calls `on_config`.
 """
@@ -19,24 +19,26 @@ INTRO = """\
 This page is generated from the source by `make docs`; `--help` prints the same.
 
 Every setting of a run is a flag: `--section.field value`. The same names, nested, are the keys
-of a YAML file given by `--config`, and of the `config.yaml` that every run keeps. A setting comes
-from, in this order, the last that says anything winning: the defaults below, the recipe that fits
-agent and environment, the file, the flags.
+of a YAML file given by `--config`, and of the `config.yaml` in every run directory. Flags override
+the file, the file overrides the recipe that fits the agent and the environment, and the recipe
+overrides the defaults below.
 
-- A switch is `--agent.double` or `--no-agent.double`, or takes `true` or `false`.
-- A list takes several words, or one with commas: `--network.hidden 64 64`, `... 64,64`.
-- A schedule is a number, or `linear(start, end, steps)`, which goes in a straight line from `start`
-  to `end` over so many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
-- Whole numbers may be written `100_000`.
-- `--env.kwargs name=value ...` goes to the environment's constructor.
+- A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`.
+- A list takes several values: `--network.hidden 64 64` or `--network.hidden 64,64`.
+- A schedule is a number, or `linear(start, end, steps)`, which is interpolated linearly from
+  `start` to `end` over so many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
+- Integers may be written `100_000` or `1e5`.
+- `--env.kwargs name=value ...` is passed to the environment's constructor.
+- A name that another library uses, such as `--learning-rate` or `--n-steps`, is an error that
+  tells ours.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl-C and SIGTERM with
-everything saved.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 stopped by Ctrl-C and SIGTERM after
+saving a checkpoint.
 """
 
 
 def page() -> str:
-    """The whole of `command-line.md`."""
+    """The content of `command-line.md`."""
     from operant.agents.registry import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
     from operant.cli.main import COMMANDS  # noqa: PLC0415
     from operant.config import rows  # noqa: PLC0415
@@ -75,10 +77,10 @@ def _code(text: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """For mkdocs: the pages in reading order, then all others by name."""
+    """Called by mkdocs: puts the pages in reading order, then all others by name."""
     names = sorted(path.name for path in HERE.glob("*.md"))
-    rest = [name for name in names if name not in FIRST]
-    config["nav"] = [*FIRST, *rest]
+    others = [name for name in names if name not in FIRST]
+    config["nav"] = [*FIRST, *others]
     return config
 
 

@@ -1,4 +1,4 @@
-"""Training and watching from Python: a run, with what a person wants to do with it."""
+"""Training, evaluating and watching agents from Python."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.protocols import Agent
+from operant.recipes import RECIPES
 from operant.report.play import record, show
-from operant.session.build import evaluation
+from operant.report.progress import progress_of
+from operant.session.build import build_evaluation
 from operant.session.compose import compose
 from operant.session.run_directory import find_run
 from operant.session.run_settings import RunConfig
@@ -24,17 +26,17 @@ from operant.session.session import Session, load_agent
 
 
 class Run:
-    """A run directory with its configuration and its agent as last saved."""
+    """A run directory, with its configuration and its trained agent."""
 
     def __init__(self, path: Path, config: RunConfig, agent: Agent) -> None:
         self.path, self.config, self.agent = path, config, agent
 
     def eval(self, episodes: int = 20, seed: int = 1_000) -> Metrics:
-        """Mean and spread of whole episodes without exploring."""
-        return summary(evaluation(self.config, episodes, seed).run(self.agent))
+        """Mean and standard deviation of the return over whole episodes without exploration."""
+        return summary(build_evaluation(self.config, episodes, seed).run(self.agent))
 
     def play(self, out: str | Path | None = None, episodes: int = 1) -> list[TrajInfo]:
-        """Watch it on screen, or write a .gif or .mp4."""
+        """Watch the agent on screen, or write a .gif or .mp4 file."""
         if out is None:
             return show(self.config, self.agent, episodes)
         return record(self.config, self.agent, Path(out), episodes)
@@ -54,11 +56,11 @@ def train(
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
     """
     tree = {**settings, "env": {"id": env_id, **settings.get("env", {})}}
-    config, _ = compose(algorithm, tree)
+    config, _ = compose(algorithm, tree, recipes=RECIPES)
     with Session.create(config, Path(runs), sys.argv if argv is None else argv) as session:
-        runner = Runner(session, quiet)
+        runner = Runner(session)
         try:
-            runner.train()
+            runner.train(progress_of(runner, quiet))
         finally:
             runner.close()
     return Run(session.run, session.config, runner.container.agent)
@@ -71,17 +73,17 @@ def build_and_train(
     algorithm: str = "ppo",
     **settings: Any,
 ) -> Run:
-    """Sampler, algorithm, agent and runner for a game, trained: rlpyt's example as one call.
+    """Build sampler, algorithm, agent and runner for a game, and train: rlpyt's example.
 
-    The run's number is its seed; `cuda_idx` None trains on the CPU. Settings are those of `train`,
-    such as `sampler="parallel"`.
+    `run_ID` is the seed; `cuda_idx` None trains on the CPU. Settings are those of `train`, such
+    as `sampler="parallel"`.
     """
     chosen = {"seed": convert("run_ID", run_ID, CountOrZero), "device": _device(cuda_idx)}
     return train(algorithm, game, **{**chosen, **settings})
 
 
 def _device(cuda_idx: int | None) -> str:
-    """What PyTorch calls the GPU of this number, or the CPU."""
+    """PyTorch's name of the GPU with this index, or of the CPU."""
     if cuda_idx is None:
         return "cpu"
     count = torch.cuda.device_count()

@@ -1,10 +1,11 @@
-"""The architecture: who imports whom, and who knows of files."""
+"""The architecture: which package imports which, which names exist, and which know of files."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,22 @@ OPENING = {"open", "fdopen", "mkdir", "makedirs", "rename", "unlink", "mkdtemp",
     "NamedTemporaryFile",
     "TemporaryDirectory",
 }
+# Of networks and memories, agents see what core.protocols says; settings of the replay buffer are
+# fields of their own.
+SEEN_BY_AGENTS = ("core", "ops", "agents", "memory.replay_settings")
+# Where hasattr asks for something else than an ability that a protocol could state.
+HASATTR = {
+    "core/state.py": "states of any object are saved and restored",
+    "core/tree.py": "named tuples have no class of their own",
+    "envs/managers/choose.py": "os.sched_getaffinity exists only on Linux",
+    "envs/snapshot.py": "attributes of foreign environments are walked",
+    "networks/submodule.py": "names that nn.ModuleDict reserves",
+    "processes/process.py": "os.memfd_create exists only on Linux",
+    "processes/worker.py": "fcntl.F_SETSIG exists only on Linux",
+    "session/checkpoint/encoding.py": "named tuples have no class of their own",
+}
+# Modules below the session that are about files, or about the terminal.
+WITH_FILES = {"config/yaml_file.py", "config/help.py", "frameworks/files.py"}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -86,6 +103,38 @@ def test_the_test_sees_imports_at_all() -> None:
     assert "pathlib.Path" in set(imports(PACKAGE / "session" / "run_directory.py"))
 
 
+def test_no_two_modules_have_one_name() -> None:
+    names = Counter(file.stem for file in SOURCES if not file.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_agents_see_neither_networks_nor_memories() -> None:
+    allowed = tuple(f"operant.{name}." for name in SEEN_BY_AGENTS)
+    others = [
+        f"{file.relative_to(PACKAGE)} imports {name}"
+        for file in SOURCES
+        if home(file) == "agents"
+        for name in imports(file)
+        if name.startswith("operant.") and not f"{name}.".startswith(allowed)
+    ]
+    assert others == []
+
+
+def test_abilities_are_stated_by_protocols_not_found_by_hasattr() -> None:
+    asking = {str(file.relative_to(PACKAGE)) for file in SOURCES if "hasattr" in called(file)}
+    assert asking - HASATTR.keys() == set()
+    assert HASATTR.keys() - asking == set()  # the list does not outlive its reasons
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    silent = [
+        str(file.relative_to(PACKAGE))
+        for file in SOURCES
+        if file.stem == "__init__" and not ast.get_docstring(ast.parse(file.read_text()))
+    ]
+    assert silent == []
+
+
 def called(file: Path) -> Iterator[str]:
     """Last names of what a file calls."""
     for node in nodes(file):
@@ -95,7 +144,12 @@ def called(file: Path) -> Iterator[str]:
 
 
 def test_only_the_session_and_what_is_above_it_know_of_files() -> None:
-    below = [file for file in SOURCES if LEVEL.get(home(file), 0) < LEVEL["session"]]
+    below = [
+        file
+        for file in SOURCES
+        if LEVEL.get(home(file), 0) < LEVEL["session"]
+        and str(file.relative_to(PACKAGE)) not in WITH_FILES
+    ]
     knowing = [
         f"{file.relative_to(PACKAGE)}: {name}"
         for file in below

@@ -1,0 +1,1 @@
+"""The command line: `operant train`, `resume`, `eval`, `play`, `plot` and `list`."""

@@ -1,79 +1,30 @@
-"""What the command line can do: one function and its options for each command."""
+"""The commands of the command line, one function each; torch is imported only where needed."""
 
 from __future__ import annotations
 
 import gc
 import json
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from operant.cli.options import EvalOptions, PlayOptions, PlotOptions, ResumeOptions, TrainOptions
 from operant.config import load_yaml, parse_flags
-from operant.core.config import Config, Count, CountOrZero
+from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
     from operant.core.protocols import Agent
-    from operant.recipes import Recipe
+    from operant.session.recipe import Recipe
     from operant.session.run_settings import RunConfig
+    from operant.session.runner import Runner
     from operant.session.session import Session
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions(Config):
-    """Besides the settings of the run itself."""
-
-    config: str | None = None  # a YAML file of settings; flags overrule it
-    recipe: str = "auto"  # tuned settings to start from: a name, auto: the one that fits, or none
-    dry_run: bool = False  # print settings, network and memory needed, and stop
-    runs: str = "runs"  # where run directories are made
-    name: str = ""  # of the run directory; by default agent, environment and seed
-    video: Literal["none", "gif", "mp4"] = "none"  # film the policy when training is over
-    profile: bool = False  # tell and draw where the time went
-    quiet: bool = False  # show no progress
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeOptions(Config):
-    """How to go on."""
-
-    runs: str = "runs"  # where to look for runs
-    profile: bool = False  # tell and draw where the time went
-    quiet: bool = False  # show no progress
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalOptions(Config):
-    """How to evaluate."""
-
-    episodes: Count = 20  # whole episodes to play
-    seed: CountOrZero = 1_000  # of the environments
-    json: bool = False  # print one JSON object
-    runs: str = "runs"  # where to look for runs
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlayOptions(Config):
-    """How to watch."""
-
-    record: str | None = None  # write a .gif or .mp4 instead of opening a window
-    episodes: Count = 1  # whole episodes to play
-    runs: str = "runs"  # where to look for runs
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlotOptions(Config):
-    """How to draw."""
-
-    out: str = ""  # the PNG to write; by default learning-curve.png in the run, or here if several
-    metric: str = "rollout/ep_rew_mean"  # what to draw
-    runs: str = "runs"  # where to look for runs
-
-
 def train(argv: list[str]) -> int:
-    """Train an agent from its first step."""
-    from operant.report.play import drawable  # noqa: PLC0415  # torch is slow to import
+    """Train an agent. Every setting of the run is a flag."""
+    from operant.report.play import make_rendered_env  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
     from operant.session.try_out import preview  # noqa: PLC0415
 
@@ -82,7 +33,7 @@ def train(argv: list[str]) -> int:
         print(preview(config))
         return 0
     if options.video != "none":
-        drawable(config.env).close()  # better now than after hours of training
+        make_rendered_env(config.env).close()  # fails now rather than after hours of training
     session = Session.create(config, Path(options.runs), ["operant", "train", *argv], options.name)
     if recipe and not options.quiet:
         print(f"recipe {recipe.name}: {recipe.about}")
@@ -94,37 +45,39 @@ def train(argv: list[str]) -> int:
 
 
 def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
-    """What a command line of `train` asks for."""
+    """The options and the configuration of a `train` command, and the recipe it starts from."""
+    from operant.recipes import RECIPES  # noqa: PLC0415
     from operant.session.compose import compose  # noqa: PLC0415
 
     options, words = parse_flags(TrainOptions, argv, partial=True)
     tree = load_yaml(Path(options.config)) if options.config else {}
     agent = words.pop(0) if words and not words[0].startswith("--") else ""
     others = [field.name for field in fields(TrainOptions)]
-    return options, *compose(agent, tree, words, options.recipe, options.config or "", others)
+    source = options.config or ""
+    return options, *compose(agent, tree, words, options.recipe, RECIPES, source, others)
 
 
 def resume(argv: list[str]) -> int:
-    """Go on with a run from its last checkpoint."""
+    """Continue training from the last checkpoint of a run."""
     from operant.session.run_directory import DONE, find_run  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
     run = find_run(_at_most_one(words), Path(options.runs), unfinished_only=True)
     if (run / DONE).exists():
-        print(f"{run} is finished; nothing is left to do")
+        print(f"{run} is finished; there is nothing to resume")
         return 0
     return _run(Session.open(run), options)
 
 
 def evaluate(argv: list[str]) -> int:
-    """Play whole episodes without exploring, and report the return."""
-    from operant.session.build import evaluation  # noqa: PLC0415
+    """Evaluate a trained agent: the mean return of whole episodes without exploration."""
+    from operant.session.build import build_evaluation  # noqa: PLC0415
     from operant.session.runner import summary  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
     config, agent = _agent(words, options.runs)
-    found = summary(evaluation(config, options.episodes, options.seed).run(agent))
+    found = summary(build_evaluation(config, options.episodes, options.seed).run(agent))
     result = {
         "mean_reward": found["eval/mean_reward"],
         "std_reward": found["eval/std_reward"],
@@ -140,12 +93,12 @@ def evaluate(argv: list[str]) -> int:
 
 
 def play(argv: list[str]) -> int:
-    """Watch a trained agent, on screen or in a file."""
-    from operant.report.play import check_screen, record, show  # noqa: PLC0415
+    """Watch a trained agent in a window, or record a video."""
+    from operant.report.play import check_display, record, show  # noqa: PLC0415
 
     options, words = parse_flags(PlayOptions, argv)
     if options.record is None:
-        check_screen()
+        check_display()
     config, agent = _agent(words, options.runs)
     if options.record is None:
         played = show(config, agent, options.episodes)
@@ -158,7 +111,7 @@ def play(argv: list[str]) -> int:
 
 
 def plot(argv: list[str]) -> int:
-    """Draw learning curves."""
+    """Plot learning curves of runs; runs of one agent and environment are averaged."""
     from operant.report.plot import plot_runs  # noqa: PLC0415
     from operant.session.run_directory import find_run  # noqa: PLC0415
 
@@ -174,7 +127,7 @@ def plot(argv: list[str]) -> int:
 
 
 def list_(argv: list[str]) -> int:
-    """Agents, recipes and environments; a word narrows the environments to those that match."""
+    """List agents, recipes and environments; PATTERN selects environments."""
     from fnmatch import fnmatch  # noqa: PLC0415
 
     from operant.agents.registry import AGENTS  # noqa: PLC0415
@@ -198,39 +151,26 @@ def list_(argv: list[str]) -> int:
 
 
 def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "none") -> int:
-    """Train a session's run to its end, and show what came of it."""
-    from operant.report.play import record  # noqa: PLC0415
-    from operant.report.plot import plot_runs  # noqa: PLC0415
+    """Train the run of a session to its end, and report the result."""
     from operant.session.runner import Runner  # noqa: PLC0415
-    from operant.session.session import ERROR  # noqa: PLC0415
 
-    run = session.run
+    run, why = session.run, session.trial.why
     with session:
         if not options.quiet:
-            print("\n".join([f"run {run}", *([session.why] if session.why else [])]), flush=True)
-        runner = Runner(session, options.quiet)
-        gc.freeze()  # what is there by now stays, and need not be looked through
+            print("\n".join(filter(None, (f"run {run}", why))), flush=True)
+        runner = Runner(session)
+        gc.freeze()  # what exists by now stays until the end
         gc.enable()
-        try:
-            runner.train()
-        except EnvironmentFault as error:
-            raise EnvironmentFault(f"{error} (traceback: {run / ERROR})") from error
-        finally:
-            runner.close()
+        _train(runner, options.quiet)
         if options.profile:
             _profile(run)
         if runner.stopped is not None:
-            print(f"stopped at step {runner.step:,}; go on with: operant resume {run}")
+            print(f"stopped at step {runner.step:,}; continue with: operant resume {run}")
             return 128 + runner.stopped
-        # A run so short that no episode ended in it was still evaluated.
-        key = "rollout/ep_rew_mean" if runner.window else "eval/mean_reward"
-        plot_runs([run], run / "learning-curve.png", key)
-        if video != "none":
-            film = run / "videos" / f"policy.{video}"
-            record(session.config, runner.container.agent, film)
+        recorded = _draw(runner, video)
     mean, episodes = runner.tested["eval/mean_reward"], session.config.eval.episodes
     print(f"{runner.step:,} steps: mean return {mean:.1f} over {episodes} evaluation episodes")
-    print(f"everything is in {run}" + (f", the policy in {film}" if video != "none" else ""))
+    print(f"everything is in {run}{recorded}")
     print("try next:")
     print(f"  operant eval {run} --episodes 100")
     print(f"  operant play {run} --record {run}/videos/play.mp4")
@@ -238,12 +178,41 @@ def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "
     return 0
 
 
-def _profile(run: Path) -> None:
-    from operant.report.profile import draw, profile, table  # noqa: PLC0415
+def _train(runner: Runner, quiet: bool) -> None:
+    from operant.report.progress import progress_of  # noqa: PLC0415
+    from operant.session.session import ERROR  # noqa: PLC0415
 
-    found = profile(run)
-    draw(found, run / "profile.png")
-    print(f"{table(found)}\nprofile in {run / 'profile.png'}")
+    try:
+        runner.train(progress_of(runner, quiet))
+    except EnvironmentFault as error:
+        where = runner.session.run / ERROR
+        raise EnvironmentFault(f"{error} (traceback: {where})") from error
+    finally:
+        runner.close()
+
+
+def _draw(runner: Runner, video: str) -> str:
+    """Plot the learning curve, and record a video if asked for; where the video is, in words."""
+    from operant.report.play import record  # noqa: PLC0415
+    from operant.report.plot import plot_runs  # noqa: PLC0415
+
+    run = runner.session.run
+    # A run so short that no episode ended in it was still evaluated.
+    key = "rollout/ep_rew_mean" if runner.window else "eval/mean_reward"
+    plot_runs([run], run / "learning-curve.png", key)
+    if video == "none":
+        return ""
+    path = run / "videos" / f"policy.{video}"
+    record(runner.config, runner.container.agent, path)
+    return f", the video in {path}"
+
+
+def _profile(run: Path) -> None:
+    from operant.report.profile import plot_profile, profile, table  # noqa: PLC0415
+
+    measured = profile(run)
+    plot_profile(measured, run / "profile.png")
+    print(f"{table(measured)}\nprofile in {run / 'profile.png'}")
 
 
 def _agent(words: list[str], runs: str) -> tuple[RunConfig, Agent]:

@@ -1,7 +1,9 @@
-"""One typed tree is the command line, the YAML file and Python at once.
+"""Configuration: one tree of frozen dataclasses, read from the command line, a YAML file or Python.
 
-Frozen dataclasses are the only source. `from_tree` reads plain values into them strictly,
-`parse_flags` reads a command line, `load_yaml` a file, and `describe` writes the help.
+The dataclasses stand beside the code they configure and are the only source of settings.
+`from_tree` makes them from nested plain values and checks every value, `parse_flags` reads a
+command line, `load_yaml` a file, and `describe` writes the help from the fields' comments. An
+unknown name is an error that suggests the right one, also for names that other libraries use.
 """
 
 from operant.config.flags import parse_flags

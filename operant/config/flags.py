@@ -1,4 +1,4 @@
-"""The command line as a configuration: `--section.field value`, for every value of the tree."""
+"""The command line as a configuration: `--section.field value` sets any setting."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from operant.config.schema import Leaf, from_tree, leaves
-from operant.config.values import arms_of, expectation
-from operant.config.yaml_file import parse_yaml, scalar
+from operant.config.synonyms import path_of
+from operant.config.values import type_in_words, union_members
+from operant.config.yaml_file import parse_scalar, parse_yaml
 from operant.core.config import Config
 from operant.core.errors import UsageError, suggest
 
 C = TypeVar("C", bound=Config)
-TRUTH = {"true": True, "false": False}
+BOOLEANS = {"true": True, "false": False}
 
 
 def parse_flags(
@@ -25,15 +26,15 @@ def parse_flags(
 ) -> tuple[C, list[str]]:
     """The configuration that `argv` asks for, over `base`, and the words that belong to no flag.
 
-    An unknown flag is refused with the nearest known one (or of `others`, known elsewhere);
-    `partial` leaves it among the words instead, in order, for another configuration to read.
+    An unknown flag is an error that suggests a known one, or one of `others`, which are read
+    elsewhere. `partial` leaves unknown flags among the words instead, for the next reader.
     """
     known = {leaf.path: leaf for leaf in leaves(cls, base)}
     tree: dict[str, Any] = {}
     words: list[str] = []
-    rest = list(argv)
-    while rest:
-        word = rest.pop(0)
+    queue = list(argv)
+    while queue:
+        word = queue.pop(0)
         if not word.startswith("--") or word == "--":
             words.append(word)
             continue
@@ -43,9 +44,9 @@ def parse_flags(
             words.append(word)
             continue
         if leaf is None:
-            raise UsageError(_unknown(name, known, others))
-        given = _given(leaf, rest, inline if equals else None, negated)
-        _put(tree, leaf.path.split("."), given)
+            raise UsageError(_unknown_flag(name, [*known, *others]))
+        value = _parse_value(leaf, queue, inline if equals else None, negated)
+        _set_nested(tree, leaf.path.split("."), value)
     return from_tree(cls, tree, base), words
 
 
@@ -54,106 +55,109 @@ def flag(path: str) -> str:
     return "--" + path.replace("_", "-")
 
 
-def kind_of(hint: Any) -> Any:
-    """The one container or plain type behind an annotation, `None` beside it set apart."""
-    arms = [arm for arm in arms_of(hint) if arm is not type(None)]
-    inner = arms[0] if len(arms) == 1 else None
+def plain_type(hint: Any) -> Any:
+    """The class behind an annotation, without ranges and `None`; None for a union of several."""
+    members = [member for member in union_members(hint) if member is not type(None)]
+    inner = members[0] if len(members) == 1 else None
     while get_origin(inner) is Annotated:
         inner = get_args(inner)[0]
     return get_origin(inner) or inner
 
 
+def item_types(hint: Any) -> tuple[Any, ...]:
+    """The types of the items of an annotated tuple."""
+    member = next(member for member in union_members(hint) if member is not type(None))
+    return get_args(get_args(member)[0] if get_origin(member) is Annotated else member)
+
+
 def _find(name: str, known: Mapping[str, Leaf]) -> tuple[Leaf | None, bool]:
+    """The setting of a flag, and whether the flag is its negation, `--no-...`."""
     if name in known:
         return known[name], False
     positive = known.get(name.removeprefix("no_"))
-    negatable = positive is not None and kind_of(positive.hint) is bool
+    negatable = positive is not None and plain_type(positive.hint) is bool
     return (positive, True) if negatable else (None, False)
 
 
-def _unknown(name: str, known: Mapping[str, Leaf], others: Iterable[str]) -> str:
-    same_end = [path for path in known if path.split(".")[-1] == name.replace("-", "_")]
-    names = [flag(path) for path in same_end or [*known, *others]]
-    return f"--{name}: unknown flag{suggest('--' + name, names)}"
+def _unknown_flag(name: str, paths: Sequence[str]) -> str:
+    meant = path_of(name, paths)
+    near = suggest(flag(meant or name), [flag(path) for path in ([meant] if meant else paths)])
+    return f"--{name}: unknown flag{near}"
 
 
-def _given(leaf: Leaf, rest: list[str], inline: str | None, negated: bool) -> Any:
-    kind = kind_of(leaf.hint)
+def _parse_value(leaf: Leaf, queue: list[str], inline: str | None, negated: bool) -> Any:
+    """The value of a flag: `inline` after an equals sign, or the next words of the queue."""
+    kind = plain_type(leaf.hint)
     if kind is bool:
-        return _truth(leaf, rest, inline, negated)
-    several = kind in (tuple, dict)
-    texts = [inline] if inline is not None else _take(rest, several)
+        return _parse_bool(leaf, queue, inline, negated)
+    texts = [inline] if inline is not None else _take_words(queue, kind in (tuple, dict))
     if not texts:
         raise UsageError(
-            f"{flag(leaf.path)}: a value is missing; expected {expectation(leaf.hint)}"
+            f"{flag(leaf.path)}: a value is missing; expected {type_in_words(leaf.hint)}"
         )
-    optional = type(None) in arms_of(leaf.hint)
+    optional = type(None) in union_members(leaf.hint)
     if optional and [text.lower() for text in texts] in (["none"], ["null"]):
         return None
     if kind is tuple:
-        return _several(texts, get_args(_bare(leaf.hint)))
+        return _parse_list(texts, item_types(leaf.hint))
     if kind is dict:
-        return dict(_pair(leaf, part) for part in texts)
-    return _single(texts[0], leaf.hint)
+        return dict(_parse_pair(leaf, text) for text in texts)
+    return _parse_text(texts[0], leaf.hint)
 
 
-def _truth(leaf: Leaf, rest: list[str], inline: str | None, negated: bool) -> bool:
-    if inline is None and rest and rest[0].lower() in TRUTH and not negated:
-        inline = rest.pop(0)
+def _parse_bool(leaf: Leaf, queue: list[str], inline: str | None, negated: bool) -> bool:
+    if inline is None and queue and queue[0].lower() in BOOLEANS and not negated:
+        inline = queue.pop(0)
     if inline is None:
         return not negated
-    if negated or inline.lower() not in TRUTH:
+    if negated or inline.lower() not in BOOLEANS:
         prefix = "--no-" if negated else "--"
         name = prefix + flag(leaf.path)[2:]
         expected = "no value" if negated else "true or false"
         raise UsageError(f"{name} = {inline!r}: expected {expected}")
-    return TRUTH[inline.lower()]
+    return BOOLEANS[inline.lower()]
 
 
-def _take(rest: list[str], several: bool) -> list[str]:
-    """The words up to the next flag, or the first of them."""
+def _take_words(queue: list[str], several: bool) -> list[str]:
+    """The words up to the next flag, or only the first of them."""
     taken: list[str] = []
-    while rest and not rest[0].startswith("--") and (several or not taken):
-        taken.append(rest.pop(0))
+    while queue and not queue[0].startswith("--") and (several or not taken):
+        taken.append(queue.pop(0))
     return taken
 
 
-def _several(texts: Sequence[str], kinds: tuple[Any, ...]) -> list[Any]:
+def _parse_list(texts: Sequence[str], kinds: tuple[Any, ...]) -> list[Any]:
     if len(texts) == 1 and texts[0].startswith("["):
         parts = texts[0].strip("[]").split(",")
     else:
         parts = [part for text in texts for part in text.split(",")]
-    return [_single(part.strip(), kinds[0] if kinds else Any) for part in parts if part.strip()]
+    kind = kinds[0] if kinds else Any
+    return [_parse_text(part.strip(), kind) for part in parts if part.strip()]
 
 
-def _pair(leaf: Leaf, text: str) -> tuple[str, Any]:
+def _parse_pair(leaf: Leaf, text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise UsageError(f"{flag(leaf.path)} {text}: expected name=value")
     structured = value.startswith(("[", "{", "'", '"'))
-    return key, parse_yaml(value, f"{flag(leaf.path)} {key}") if structured else scalar(value)
+    return key, parse_yaml(value, f"{flag(leaf.path)} {key}") if structured else parse_scalar(value)
 
 
-def _single(text: str, hint: Any) -> Any:
-    """Text stays text where only text is meant, so that an id such as `1e5` is not a number."""
-    return text if _only_text(hint) else scalar(text)
+def _parse_text(text: str, hint: Any) -> Any:
+    """A scalar; where only a string is accepted, text such as `1e5` does not become a number."""
+    return text if _accepts_only_text(hint) else parse_scalar(text)
 
 
-def _only_text(hint: Any) -> bool:
-    arms = [arm for arm in arms_of(hint) if arm is not type(None)]
+def _accepts_only_text(hint: Any) -> bool:
+    members = [member for member in union_members(hint) if member is not type(None)]
     return all(
-        arm is str
-        or (get_origin(arm) is Literal and all(isinstance(c, str) for c in get_args(arm)))
-        for arm in arms
+        member is str
+        or (get_origin(member) is Literal and all(isinstance(c, str) for c in get_args(member)))
+        for member in members
     )
 
 
-def _bare(hint: Any) -> Any:
-    arm = next(arm for arm in arms_of(hint) if arm is not type(None))
-    return get_args(arm)[0] if get_origin(arm) is Annotated else arm
-
-
-def _put(tree: dict[str, Any], keys: list[str], value: Any) -> None:
+def _set_nested(tree: dict[str, Any], keys: list[str], value: Any) -> None:
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
     tree[keys[-1]] = value

@@ -1,4 +1,4 @@
-"""The help text of a configuration: every flag with its type, its default and its comment."""
+"""The help of a configuration: every flag with its type, its default and its comment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import tokenize
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from operant.config.flags import flag, kind_of
+from operant.config.flags import flag, item_types, plain_type
 from operant.config.schema import Leaf, leaves
-from operant.config.values import arms_of
+from operant.config.values import union_members
 from operant.core.config import Config, Range
 from operant.core.schedule import Schedule
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-NAMES: dict[Any, str] = {
+TYPE_NAMES: dict[Any, str] = {
     int: "INT",
     float: "FLOAT",
     bool: "",
@@ -30,7 +30,7 @@ NAMES: dict[Any, str] = {
     Any: "VALUE",
     Schedule: "FLOAT|linear(a,b,steps)",
 }
-LEFT = 37  # columns of the flags, so that forty remain for their explanation on a narrow screen
+FLAG_COLUMNS = 37  # which leaves forty for the explanations on a screen of eighty columns
 
 
 class Row(NamedTuple):
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 def rows(cls: type[Config], base: Config | None = None) -> list[Row]:
-    """What there is to set, with the defaults of `base`."""
+    """One row for each setting, with the values of `base` as defaults."""
     return [_row(leaf) for leaf in leaves(cls, base)]
 
 
@@ -54,11 +54,15 @@ def describe(
     *,
     intro: str = "",
     examples: Sequence[tuple[str, str]] = (),
+    title: str = "run",
     width: int | None = None,
     color: bool = False,
 ) -> str:
-    """The help: `intro`, `examples` (a command and what it does), then all flags by section."""
-    from rich.console import Console  # noqa: PLC0415  # a run that asks for no help need not pay
+    """The help text: `intro`, `examples` (a command and what it does), then flags by section.
+
+    `title` is that of the settings that are in no section.
+    """
+    from rich.console import Console  # noqa: PLC0415  # slow to import, and most runs print no help
     from rich.text import Text  # noqa: PLC0415
 
     columns = width or min(110, shutil.get_terminal_size().columns)
@@ -71,10 +75,8 @@ def describe(
         console.print(Text("Examples", style="bold"))
         console.print(_examples(examples), "")
     for section, found in _sections(cls, base).items():
-        title = Text(section or "run", style="bold cyan").append(
-            f"  {_about(found[0].owner)}", style="not bold default"
-        )
-        console.print(title)
+        heading = Text(section or title, style="bold cyan")
+        console.print(heading.append(f"  {_summary(found[0].owner)}", style="not bold default"))
         console.print(_table([_row(leaf) for leaf in found]), "")
     output = console.file
     assert isinstance(output, io.StringIO)
@@ -100,7 +102,7 @@ def comments(cls: type) -> dict[str, str]:
 def _own_comments(cls: type) -> dict[str, str]:
     try:
         source = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # made at run time: there is no source to explain it
+    except (OSError, TypeError):  # a class made at run time has no source, so no comments
         return {}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     by_line = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
@@ -114,34 +116,33 @@ def _own_comments(cls: type) -> dict[str, str]:
 
 
 def accepts(hint: Any) -> str:
-    """What may be written after a flag, in the short words of a usage line."""
-    kind = kind_of(hint)
+    """What may be written after a flag, as in a usage line: `INT >=1`, `tanh|relu`."""
+    kind = plain_type(hint)
     if kind in (tuple, dict):
         return _accepts_several(hint, kind)
-    return "|".join(_accepts_one(arm) for arm in arms_of(hint))
+    return "|".join(_accepts_one(member) for member in union_members(hint))
 
 
 def _accepts_one(hint: Any) -> str:
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
-        ranges = [_span(note) for note in notes if isinstance(note, Range)]
+        ranges = [_range_in_short(note) for note in notes if isinstance(note, Range)]
         return " ".join([accepts(inner), *ranges])
     if get_origin(hint) is Literal:
         return "|".join(str(choice) for choice in get_args(hint))
-    return NAMES.get(get_origin(hint) or hint, "VALUE")
+    return TYPE_NAMES.get(get_origin(hint) or hint, "VALUE")
 
 
 def _accepts_several(hint: Any, kind: Any) -> str:
     if kind is dict:
         return "NAME=VALUE ..."
-    arm = next(arm for arm in arms_of(hint) if arm is not type(None))
-    kinds = get_args(get_args(arm)[0] if get_origin(arm) is Annotated else arm)
+    kinds = item_types(hint)
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         return f"{accepts(kinds[0])} ..."
     return " ".join(accepts(part) for part in kinds) or "VALUE ..."
 
 
-def _span(allowed: Range) -> str:
+def _range_in_short(allowed: Range) -> str:
     if math.isfinite(allowed.high):
         return f"{'>' if allowed.above else ''}{allowed.low:g}..{allowed.high:g}"
     return f"{'>' if allowed.above else '>='}{allowed.low:g}" if allowed.low > -math.inf else ""
@@ -149,13 +150,13 @@ def _span(allowed: Range) -> str:
 
 def _row(leaf: Leaf) -> Row:
     spelled = flag(leaf.path)
-    if kind_of(leaf.hint) is bool and leaf.value is True:
+    if plain_type(leaf.hint) is bool and leaf.value is True:
         spelled = "--no-" + spelled[2:]
     comment = comments(leaf.owner).get(leaf.name, "")
-    return Row(leaf.section, spelled, accepts(leaf.hint), _shown(leaf.value), comment)
+    return Row(leaf.section, spelled, accepts(leaf.hint), _default_in_short(leaf.value), comment)
 
 
-def _shown(value: Any) -> str:
+def _default_in_short(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple | list):
@@ -167,8 +168,8 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _about(cls: type[Config]) -> str:
-    """The first line of the docstring, not the signature that a dataclass without one gets."""
+def _summary(cls: type[Config]) -> str:
+    """The first line of the docstring, but not the signature that Python puts in its place."""
     for owner in cls.__mro__[: cls.__mro__.index(Config)]:
         doc = inspect.cleandoc(vars(owner).get("__doc__") or "")
         if doc and not doc.startswith(f"{owner.__name__}("):
@@ -181,13 +182,19 @@ def _table(group: Sequence[Row]) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(width=LEFT)
+    table.add_column(width=FLAG_COLUMNS)
     table.add_column(ratio=1)
     for row in group:
-        left = Text("  ").append(row.flag, style="bold").append(f" {row.accepts}", style="dim")
+        left = Text("  ").append(row.flag, style="bold").append(f" {_broken(row)}", style="dim")
         right = Text(row.comment + (" " if row.comment else ""))
         table.add_row(left, right.append(f"[{row.default}]", style="green"))
     return table
+
+
+def _broken(row: Row) -> str:
+    """What a flag accepts, with places for a line break if it does not fit beside the flag."""
+    fits = len(row.flag) + len(row.accepts) + 3 <= FLAG_COLUMNS
+    return row.accepts if fits else row.accepts.replace("|", "| ")
 
 
 def _examples(examples: Sequence[tuple[str, str]]) -> Table:

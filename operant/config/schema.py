@@ -1,4 +1,4 @@
-"""A tree of frozen configurations from plain values, strictly, and back."""
+"""Frozen configuration dataclasses from nested plain values, checked strictly, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
-from operant.config.values import arms_of, convert, expectation
+from operant.config.synonyms import path_of
+from operant.config.values import convert, type_in_words, union_members
 from operant.core.config import Config
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
@@ -18,7 +19,7 @@ C = TypeVar("C", bound=Config)
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value that a user can set: its dotted path, its annotation and its present value."""
+    """One setting: its dotted path, its annotation, its value, and the class that declares it."""
 
     path: str
     hint: Any
@@ -35,7 +36,7 @@ class Leaf:
 
 
 def leaves(cls: type[Config], base: Config | None = None, path: str = "") -> Iterator[Leaf]:
-    """Every value of the tree, sections in the order of their fields."""
+    """Every setting of a configuration and of its sections, in the order of their fields."""
     hints = get_type_hints(cls, include_extras=True)
     for field in _settable(cls):
         value = getattr(base, field.name) if base is not None else _default(field)
@@ -55,10 +56,10 @@ def from_tree(
     *,
     source: str = "",
 ) -> C:
-    """`base`, or the defaults, with the values of `tree` in place of its own.
+    """A configuration with the values of `tree`, and for the rest those of `base` or the defaults.
 
-    Unknown keys, wrong types and numbers out of range are refused by their dotted path, after
-    the name of the `source` that they came from.
+    Unknown keys, wrong types and numbers out of range raise a UsageError that names the `source`
+    and the dotted path of the setting.
     """
     try:
         return _build(cls, tree, base, path)
@@ -78,8 +79,8 @@ def section_class(hint: Any, value: Any) -> type[Config] | None:
     """The configuration class of a field that is a section: of what it holds, else as annotated."""
     if isinstance(value, Config):
         return type(value)
-    arms = [arm for arm in arms_of(hint) if isinstance(arm, type) and issubclass(arm, Config)]
-    return arms[0] if len(arms) == 1 else None
+    members = [m for m in union_members(hint) if isinstance(m, type) and issubclass(m, Config)]
+    return members[0] if len(members) == 1 else None
 
 
 def _build(cls: type[C], tree: Mapping[str, Any], base: C | None, path: str) -> C:
@@ -89,21 +90,30 @@ def _build(cls: type[C], tree: Mapping[str, Any], base: C | None, path: str) -> 
     for key, given in tree.items():
         dotted = f"{path}.{key}" if path else str(key)
         if key not in known:
-            raise UsageError(f"{dotted}: unknown key{suggest(str(key), known)}")
+            raise UsageError(_unknown_key(str(key), cls, base, path))
         current = values.get(key, _default(known[key]))
         values[key] = _value(dotted, given, hints[key], current)
     for name, field in known.items():
         if name not in values and not _has_default(field):
-            raise UsageError(f"{path}.{name}".lstrip(".") + f": missing; {_wanted(hints[name])}")
+            raise UsageError(f"{path}.{name}".lstrip(".") + f": missing; {_expected(hints[name])}")
     try:
         return cls(**values)
     except UsageError as error:
-        raise UsageError(_with_path(path, str(error), known)) from None
+        raise UsageError(_prefixed(path, str(error), known)) from None
+
+
+def _unknown_key(key: str, cls: type[Config], base: Config | None, path: str) -> str:
+    """The error for a key that is no setting, with the one that is probably meant."""
+    section = f"{path}." if path else ""
+    names = [field.name for field in _settable(cls)]
+    meant = path_of(key, [section + leaf.path for leaf in leaves(cls, base)])
+    meant = meant.removeprefix(section)
+    return f"{section}{key}: unknown key{suggest(meant or key, [meant] if meant else names)}"
 
 
 def _value(path: str, given: Any, hint: Any, current: Any) -> Any:
     section = section_class(hint, current)
-    optional = type(None) in arms_of(hint)
+    optional = type(None) in union_members(hint)
     if section is None or (given is None and optional):
         return convert(path, given, hint)
     if not isinstance(given, Mapping):
@@ -147,13 +157,13 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return None if field.default is dataclasses.MISSING else field.default
 
 
-def _wanted(hint: Any) -> str:
+def _expected(hint: Any) -> str:
     section = section_class(hint, None)
-    return "expected a section" if section else f"expected {expectation(hint)}"
+    return "expected a section" if section else f"expected {type_in_words(hint)}"
 
 
-def _with_path(path: str, message: str, known: Mapping[str, Any]) -> str:
-    """A configuration knows its fields but not where in the tree it stands."""
+def _prefixed(path: str, message: str, known: Mapping[str, Any]) -> str:
+    """The error of a nested configuration, which does not know its own path, with that path."""
     if not path:
         return message
     field = re.split(r"[ :\[]", message, maxsplit=1)[0]

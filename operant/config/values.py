@@ -1,4 +1,4 @@
-"""One value as its annotation wants it, or an error that says what was expected."""
+"""One value converted to the type of its annotation, or an error that says what was expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operant.core.config import check
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
 
-WORDS: dict[Any, str] = {
+TYPE_NAMES: dict[Any, str] = {
     int: "an integer",
     float: "a number",
     bool: "true or false",
@@ -23,15 +23,15 @@ WORDS: dict[Any, str] = {
 }
 
 
-def arms_of(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, or the one annotation itself."""
+def union_members(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one annotation itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def convert(path: str, value: Any, hint: Any) -> Any:
-    """`value` as its annotation wants it, or a UsageError that begins with `path`."""
-    if len(arms_of(hint)) > 1:
-        return _convert_union(path, value, arms_of(hint))
+    """`value` converted to its annotated type, or a UsageError that begins with `path`."""
+    if len(union_members(hint)) > 1:
+        return _convert_union(path, value, union_members(hint))
     if get_origin(hint) is Annotated:
         inner = convert(path, value, get_args(hint)[0])
         check(path, inner, hint)
@@ -46,30 +46,30 @@ def convert(path: str, value: Any, hint: Any) -> Any:
     return value if kind is Any else _convert_plain(path, value, kind)
 
 
-def expectation(hint: Any) -> str:
+def type_in_words(hint: Any) -> str:
     """What an annotation accepts, in words."""
-    arms = arms_of(hint)
-    if len(arms) > 1:
-        return " or ".join(expectation(arm) for arm in arms)
+    members = union_members(hint)
+    if len(members) > 1:
+        return " or ".join(type_in_words(member) for member in members)
     if get_origin(hint) is Annotated:
-        return expectation(get_args(hint)[0])
+        return type_in_words(get_args(hint)[0])
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
     kind = get_origin(hint) or hint
-    return WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+    return TYPE_NAMES.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-def _convert_union(path: str, value: Any, arms: tuple[Any, ...]) -> Any:
-    if value is None and type(None) in arms:
+def _convert_union(path: str, value: Any, members: tuple[Any, ...]) -> Any:
+    if value is None and type(None) in members:
         return None
-    others = [arm for arm in arms if arm is not type(None)]
-    for arm in others:
+    others = [member for member in members if member is not type(None)]
+    for member in others:
         try:
-            return convert(path, value, arm)
+            return convert(path, value, member)
         except UsageError:
             if len(others) == 1:
                 raise
-    expected = " or ".join(expectation(arm) for arm in arms)
+    expected = " or ".join(type_in_words(member) for member in members)
     raise UsageError(f"{path} = {value!r}: expected {expected}")
 
 
@@ -78,12 +78,12 @@ def _convert_choice(path: str, value: Any, choices: tuple[Any, ...]) -> Any:
         if type(choice) is type(value) and choice == value:
             return choice
     names = ", ".join(repr(choice) for choice in choices)
-    raise UsageError(f"{path} = {value!r}: expected one of {names}{_nearest(value, choices)}")
+    raise UsageError(f"{path} = {value!r}: expected one of {names}{_suggestion(value, choices)}")
 
 
 def _convert_tuple(path: str, value: list[Any] | tuple[Any, ...], kinds: tuple[Any, ...]) -> Any:
-    endless = len(kinds) == 2 and kinds[1] is Ellipsis
-    wanted = kinds[:1] * len(value) if endless else kinds
+    any_length = len(kinds) == 2 and kinds[1] is Ellipsis
+    wanted = kinds[:1] * len(value) if any_length else kinds
     if kinds and len(wanted) != len(value):
         raise UsageError(f"{path} = {list(value)!r}: expected {len(wanted)} values")
     parts = zip(value, wanted or (Any,) * len(value), strict=True)
@@ -107,7 +107,7 @@ def _convert_plain(path: str, value: Any, kind: Any) -> Any:
         return value
     if kind is int and number and math.isfinite(value) and value == int(value):
         return int(value)  # `1e6` is how people write a million
-    raise UsageError(f"{path} = {value!r}: expected {expectation(kind)}")
+    raise UsageError(f"{path} = {value!r}: expected {type_in_words(kind)}")
 
 
 def _convert_schedule(path: str, value: Any) -> Schedule:
@@ -120,10 +120,10 @@ def _convert_schedule(path: str, value: Any) -> Schedule:
             return Schedule(float(value))
     except ValueError as error:
         raise UsageError(f"{path} = {value!r}: {error}") from None
-    raise UsageError(f"{path} = {value!r}: expected {WORDS[Schedule]}")
+    raise UsageError(f"{path} = {value!r}: expected {TYPE_NAMES[Schedule]}")
 
 
-def _nearest(value: Any, choices: tuple[Any, ...]) -> str:
+def _suggestion(value: Any, choices: tuple[Any, ...]) -> str:
     texts = [choice for choice in choices if isinstance(choice, str)]
     near = suggest(value, texts) if isinstance(value, str) else ""
     return near if "did you mean" in near else ""

@@ -1,4 +1,4 @@
-"""YAML as configuration needs it: `1e-4` is a number, `no` is a word, a key occurs once."""
+"""Configuration files in YAML, read strictly: `1e-4` is a number, `no` is text, no key twice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _construct(parse: Callable[[str], Any], loader: _Loader, node: Any) -> Any:
     return parse(str(loader.construct_scalar(node)))
 
 
-def _resolve_alike() -> None:
+def _add_resolvers() -> None:
     _Loader.add_constructor(TAG + "map", _Loader.construct_mapping)
     for name, pattern, first, parse in SCALARS:
         firsts = [*first, ""] if name == "null" else list(first)
@@ -76,11 +76,11 @@ def _resolve_alike() -> None:
         _Loader.add_constructor(TAG + name, partial(_construct, parse))
 
 
-_resolve_alike()
+_add_resolvers()
 
 
-def scalar(text: str) -> Any:
-    """A plain scalar of the command line as YAML would read it."""
+def parse_scalar(text: str) -> Any:
+    """A word of the command line, read as a scalar of a file would be."""
     for _, pattern, _, parse in SCALARS:
         if re.fullmatch(pattern, text):
             return parse(text)

@@ -1,19 +1,17 @@
-"""Tuned settings, one experiment each; `operant train` takes the one that fits."""
+"""Recipes: tuned settings of an agent for an environment, as data.
 
-from operant.recipes import atari, cartpole, minatar, pendulum
+`operant train` starts from the first recipe that fits the agent and the environment, unless
+`--recipe` names another one or `none`. A recipe holds what a configuration file could.
+"""
+
+from operant.recipes import atari_games, cartpole, minatar_games, pendulum
 from operant.session.recipe import Recipe
 
 RECIPES: tuple[Recipe, ...] = (
     *cartpole.RECIPES,
     *pendulum.RECIPES,
-    *minatar.RECIPES,
-    *atari.RECIPES,
+    *minatar_games.RECIPES,
+    *atari_games.RECIPES,
 )
 
-
-def recipe_for(algorithm: str, env_id: str) -> Recipe | None:
-    """The first recipe for this agent whose pattern fits the environment."""
-    return next((r for r in RECIPES if r.algorithm == algorithm and r.fits(env_id)), None)
-
-
-__all__ = ["RECIPES", "Recipe", "recipe_for"]
+__all__ = ["RECIPES"]

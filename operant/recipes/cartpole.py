@@ -7,7 +7,7 @@ RECIPES = (
         name="ppo-cartpole",
         algorithm="ppo",
         pattern="CartPole-v1",
-        about="475 within 100k steps",
+        about="mean return 475 within 100k steps",
         settings={
             "steps": 100_000,
             "env": {"num_envs": 8},
@@ -26,7 +26,7 @@ RECIPES = (
         name="a2c-cartpole",
         algorithm="a2c",
         pattern="CartPole-v1",
-        about="475 within 300k steps",
+        about="mean return 475 within 300k steps",
         settings={
             "steps": 300_000,
             "env": {"num_envs": 8},
@@ -38,7 +38,7 @@ RECIPES = (
         name="dqn-cartpole",
         algorithm="dqn",
         pattern="CartPole-v1",
-        about="475 within 80k steps",
+        about="mean return 475 within 80k steps",
         settings={
             "steps": 80_000,
             "env": {"num_envs": 4},
@@ -59,7 +59,7 @@ RECIPES = (
         name="ppo-cartpole-memory",
         algorithm="ppo",
         pattern="CartPole-v1",
-        about="without velocities, so that only a memory can balance: 475 within 300k steps",
+        about="recurrent, since velocities are hidden: mean return 475 within 300k steps",
         settings={
             "steps": 300_000,
             "env": {"num_envs": 8, "hide": [1, 3]},

@@ -1,4 +1,4 @@
-"""Pendulum-v1: about -150 is as good as it gets, random play makes about -1,200."""
+"""Pendulum-v1: the best mean return is about -150, that of random actions about -1,200."""
 
 from operant.session.recipe import Recipe
 
@@ -7,7 +7,7 @@ RECIPES = (
         name="sac-pendulum",
         algorithm="sac",
         pattern="Pendulum-v1",
-        about="-200 within 10k steps",
+        about="mean return -200 within 10k steps",
         settings={
             "steps": 10_000,
             "env": {"num_envs": 1},

@@ -1,4 +1,4 @@
-"""Watching a trained agent."""
+"""Watching a trained agent: in a window, or as a video file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
 from operant.report.video import Frame, write_video
 from operant.session.run_settings import RunConfig
 
-SMALLEST = 160  # pixels of a side below which a picture is enlarged
+MIN_SIDE = 160  # pixels; smaller frames are enlarged
 
 
 def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> list[TrajInfo]:
-    """Play `episodes` and write what they looked like to a .gif or .mp4."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # nothing is shown, so ask for no screen
-    env = drawable(config.env)
+    """Play `episodes` and write them as a video, to a .gif or .mp4 file."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # needs no display
+    env = make_rendered_env(config.env)
     played: list[TrajInfo] = []
     try:
         fps = getattr(env.env, "metadata", {}).get("render_fps") or 30
@@ -37,51 +37,52 @@ def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> li
 
 def show(config: RunConfig, agent: Agent, episodes: int) -> list[TrajInfo]:
     """Play `episodes` in a window."""
-    env = drawable(config.env, "human")
+    env = make_rendered_env(config.env, "human")
     played: list[TrajInfo] = []
     try:
         for i in range(episodes):
             for _ in _episode(env, agent, seed_for(config.seed, "play") + i, played):
-                pass  # it draws itself
+                pass  # a window renders itself
     finally:
         env.close()
     return played
 
 
-def check_screen() -> None:
-    """Refuse to open a window where there is none to be had."""
+def check_display() -> None:
+    """Refuse to open a window on a machine without a display."""
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        raise UsageError("there is no screen to play on; write a video with --record out.mp4")
+        raise UsageError("there is no display to play on; write a video with --record out.mp4")
 
 
-def drawable(config: EnvConfig, mode: str = "rgb_array") -> GymEnv:
-    """An environment that can be seen, tried out with one picture."""
+def make_rendered_env(config: EnvConfig, mode: str = "rgb_array") -> GymEnv:
+    """An environment with this render mode, of which one frame was rendered as a test."""
     env = None
     if mode == "rgb_array":
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # else SDL complains of a missing screen
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # else SDL fails without a display
     try:
         env = make_env(config, render_mode=mode)
         env.reset(0)
         if mode == "rgb_array":
-            picture(env.render())
+            as_image(env.render())
         return env
-    except Exception as error:  # graphics libraries raise what they like
+    except Exception as error:  # graphics libraries raise errors of many types
         if env is not None:
             env.close()
         raise UsageError(
-            f"env.id = {config.id!r} cannot be drawn (render_mode {mode!r}): "
+            f"env.id = {config.id!r} cannot be rendered (render_mode {mode!r}): "
             f"{type(error).__name__}: {error}"
         ) from error
 
 
-def picture(frame: Any) -> Frame:
-    """A rendered frame as bytes `[height, width, 3]`, large enough to look at."""
+def as_image(frame: Any) -> Frame:
+    """A rendered frame as uint8 `[height, width, 3]`, enlarged if it is small."""
     pixels = np.asarray(frame)
     if pixels.ndim != 3 or pixels.dtype.kind not in "uif":
-        raise UsageError(f"rendering gave {frame if frame is None else pixels.shape}, no picture")
+        found = None if frame is None else pixels.shape
+        raise UsageError(f"render() returned {found}; expected an image [height, width, 3]")
     if pixels.dtype.kind == "f":  # colours from zero to one
         pixels = (pixels * 255).round()
-    scale = -(-SMALLEST // min(pixels.shape[:2]))
+    scale = -(-MIN_SIDE // min(pixels.shape[:2]))
     return pixels.astype(np.uint8).repeat(scale, axis=0).repeat(scale, axis=1)
 
 
@@ -90,11 +91,11 @@ def _frames(
 ) -> Iterator[Frame]:
     for i in range(episodes):
         for _ in _episode(env, agent, seed_for(seed, "play") + i, played):
-            yield picture(env.render())
+            yield as_image(env.render())
 
 
 def _episode(env: GymEnv, agent: Agent, seed: int, played: list[TrajInfo]) -> Iterator[None]:
-    """One episode without exploring, handing over after each observation."""
+    """Play one episode without exploration, yielding after each observation."""
     observation, state = env.reset(seed), agent.initial_state(1)
     total, length, ended = 0.0, 0, False
     yield

@@ -1,4 +1,4 @@
-"""Learning curves of one or more runs as a picture."""
+"""Learning curves of one or more runs as an image file."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LABELS = {
     "rollout/ep_len_mean": "mean length of the last episodes",
     "eval/mean_reward": "mean return in evaluation",
 }
-# Okabe and Ito's colours, which people of any colour vision can tell apart.
+# The palette of Okabe and Ito, distinguishable with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
 
 
 class Curve(NamedTuple):
-    """One run's values, and how it did in evaluation."""
+    """The values of one run over steps, and its evaluations."""
 
     label: str
     values: Series
@@ -35,8 +35,8 @@ class Curve(NamedTuple):
 
 
 def plot_runs(run_dirs: Sequence[Path], out: Path, key: str = "rollout/ep_rew_mean") -> None:
-    """Draw `key` over steps; runs of one agent and environment become a mean with a band."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # over a second
+    """Plot `key` over steps; runs of one agent and environment become a mean with a band."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     groups: dict[str, list[Curve]] = {}
@@ -50,7 +50,7 @@ def plot_runs(run_dirs: Sequence[Path], out: Path, key: str = "rollout/ep_rew_me
     axes = figure.add_subplot()
     for i, (label, curves) in enumerate(groups.items()):
         draw_group(axes, label, curves, COLOURS[i % len(COLOURS)])
-    dress(axes, key)
+    style_axes(axes, key)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out)
@@ -86,11 +86,11 @@ def _label(run: Path) -> str:
         origin = json.loads((run / PROVENANCE).read_text("utf-8"))
         return f"{origin['agent']} · {origin['env']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return run.resolve().name  # not made by a session: it can only be called by its place
+        return run.resolve().name  # a directory without the record of a session
 
 
 def draw_group(axes: Axes, label: str, curves: Sequence[Curve], colour: str) -> None:
-    """Runs of one kind: each of them, and their mean with a band."""
+    """Plot the runs of one label: each of them, and their mean with a band of one deviation."""
     if len(curves) == 1:
         axes.plot(*curves[0].values, color=colour, linewidth=1.8, label=label)
     else:
@@ -109,8 +109,8 @@ def draw_group(axes: Axes, label: str, curves: Sequence[Curve], colour: str) -> 
             )
 
 
-def dress(axes: Axes, key: str) -> None:
-    """Axes, grid and legend."""
+def style_axes(axes: Axes, key: str) -> None:
+    """Set labels, grid and legend."""
     from matplotlib.ticker import EngFormatter  # noqa: PLC0415
 
     axes.set_xlabel("environment steps")

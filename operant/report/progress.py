@@ -1,4 +1,4 @@
-"""A live view of training: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of training: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-LIVE_SECONDS = 0.25
-PLAIN_SECONDS = 5.0
-MEMORY = 0.3  # share of the newest measurement in the speed that is shown
+    from operant.session.runner import Runner
+
+LIVE_SECONDS = 0.25  # between drawings of the bar
+PLAIN_SECONDS = 5.0  # between lines where there is no terminal
+SMOOTHING = 0.3  # weight of the newest measurement in the moving average of the speed
 
 
 class ProgressView:
-    """Shows how far a run is; `update` costs a clock reading when there is nothing new to draw."""
+    """Shows how far a run is, its returns and its speed; see `session.runner.View`."""
 
     def __init__(
         self,
@@ -35,14 +37,14 @@ class ProgressView:
         self._live: Live | None = None
         if quiet:
             return
-        from rich.console import Console  # noqa: PLC0415  # who is quiet need not wait for it
+        from rich.console import Console  # noqa: PLC0415  # slow to import, and not needed if quiet
         from rich.live import Live  # noqa: PLC0415
 
         self.console = console or Console(highlight=False)
         live = self.console.is_terminal
         self.interval = LIVE_SECONDS if live else PLAIN_SECONDS
         if live:
-            # Without its own thread: drawing happens in `update`, never beside the training loop.
+            # Drawn in `update`: a thread of its own would take time from training.
             drawing = _drawing(start, total, "-:--", [])
             self._live = Live(drawing, console=self.console, auto_refresh=False)
 
@@ -61,7 +63,7 @@ class ProgressView:
             self._live.stop()
 
     def update(self, step: int, metrics: Mapping[str, float] | None = None) -> None:
-        """Take in where the run is and what it measured; draws at most four times a second."""
+        """Show the step and the newest metrics, if the last drawing is long enough ago."""
         if self.quiet:
             return
         self.latest.update(metrics or {})
@@ -75,19 +77,20 @@ class ProgressView:
         self._show(step)
 
     def note(self, text: str) -> None:
-        """Print a line that stays, above the bar."""
+        """Print a line above the bar."""
         if not self.quiet:
             self.console.print(text, markup=False, soft_wrap=True)
 
     def line(self, step: int) -> str:
-        """The state of the run in words."""
+        """The progress as one line of text."""
         steps = f"{step:,} / {self.total:,} steps"
         left = f"{clock((self.total - step) / self._speed)} left" if self._speed else ""
         return " · ".join(part for part in (steps, *self._facts(), left) if part)
 
     def _measure(self, seconds: float, steps: int) -> None:
         newest = steps / seconds
-        self._speed = newest if not self._speed else self._speed + MEMORY * (newest - self._speed)
+        before = self._speed or newest
+        self._speed = before + SMOOTHING * (newest - before)
 
     def _show(self, step: int) -> None:
         if self._live is None:
@@ -105,6 +108,16 @@ class ProgressView:
         if self.frames_per_step > 1:
             found.append(f"{self._speed * self.frames_per_step:,.0f} frames/s")
         return found
+
+
+def progress_of(runner: Runner, quiet: bool = False) -> ProgressView:
+    """The view of a run, from the step where it starts or resumes."""
+    return ProgressView(
+        runner.config.steps,
+        start=runner.step,
+        frames_per_step=runner.container.frames_per_step,
+        quiet=quiet,
+    )
 
 
 def clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Videos of what an agent saw, written frame by frame."""
+"""Video files, written frame by frame."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from operant.core.errors import UsageError
 
 Frame = np.ndarray[Any, np.dtype[np.uint8]]
 SUFFIXES = (".gif", ".mp4")
-FASTEST_GIF = 50
+MAX_GIF_FPS = 50
 
 
 def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
-    """Write `frames`, each `[height, width, 3]` of bytes, to a .gif or .mp4."""
+    """Write `frames`, each uint8 `[height, width, 3]`, to a .gif or .mp4 file."""
     if path.suffix.lower() not in SUFFIXES:
         kinds = " or ".join(SUFFIXES)
         raise UsageError(f"{path}: a video's name must end in {kinds}, not {path.suffix!r}")
@@ -30,7 +30,7 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
     first = next(checked, None)
     if first is None:
         raise UsageError(f"{path}: there are no frames to write")
-    # Beside, then renamed: a video that is cut short is never taken for a whole one.
+    # Renamed when complete, so that no incomplete video has the final name.
     partial = path.with_name(f".partial-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        with suppress(OSError):  # where nothing could be written, nothing is left to remove
+        with suppress(OSError):  # the directory may not exist
             partial.unlink(missing_ok=True)
 
 
@@ -57,12 +57,12 @@ def _checked(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _write_gif(path: Path, frames: Iterable[Frame], fps: float) -> None:
-    from PIL import Image  # noqa: PLC0415  # most runs write no video
+    from PIL import Image  # noqa: PLC0415  # slow to import, and most runs write no video
 
-    # Viewers slow down what is faster than fifty frames a second: leave frames out instead.
-    stride = math.ceil(fps / FASTEST_GIF)
+    # Viewers slow down GIFs above fifty frames per second, so frames are left out instead.
+    stride = math.ceil(fps / MAX_GIF_FPS)
     stills = (Image.fromarray(frame) for frame in itertools.islice(frames, 0, None, stride))
-    milliseconds = round(100 * stride / fps) * 10  # the format counts hundredths
+    milliseconds = round(100 * stride / fps) * 10  # the format counts hundredths of a second
     first = next(stills)
     first.save(path, save_all=True, append_images=stills, duration=milliseconds, loop=0)
 
@@ -84,6 +84,6 @@ def _write_mp4(path: Path, frames: Iterable[Frame], fps: float) -> None:
 
 
 def _even(frame: Frame) -> Frame:
-    """Repeat the last row and column where a side is odd: the codec halves both for colour."""
+    """Repeat the last row or column of an odd side: the codec needs even ones for colour."""
     height, width = frame.shape[:2]
     return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -1,59 +1,75 @@
-"""A configuration becomes parts: the one place where they all meet."""
+"""The parts of a run are made and put together here, and nowhere else."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from operant.agents.registry import AGENTS
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
+from operant.core.protocols import Agent, EnvironmentManager, Network, Sampler
 from operant.core.seeds import seed_for
-from operant.core.spaces import Spaces, is_mask
-from operant.envs.managers.choose import cores, make_manager, native
+from operant.core.spaces import Shape, Space, Spaces
+from operant.envs.managers.choose import cores, make_manager, make_part, make_subproc, native
+from operant.envs.providers.gymnasium import EnvConfig
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
 from operant.memory.rollout import RolloutCache
 from operant.networks.assemble import build_network
 from operant.networks.ensemble import ensemble
-from operant.networks.precision import resolve_precision
+from operant.samplers.alternating import AlternatingSampler
+from operant.samplers.asynchronous import AsyncSampler
+from operant.samplers.collector import Collecting
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.explorer import Explorer
-from operant.session.compiling import choose_compile
-from operant.session.machine import prepare
+from operant.samplers.parallel import ParallelSampler, Share
+from operant.samplers.serial import SerialSampler
+from operant.session.resolve import worker_count
 from operant.session.run_settings import RunConfig
-from operant.session.sampling import choose, make_sampler, worker_count
-
-WORTH_THREADS = 4_000_000  # multiplications of a layer: between 64x64 and 256x256 for 256 rows
 
 
-def build(config: RunConfig) -> LocalWorker:
-    """The container of a run, ready to train."""
-    prepare(config.threads)
-    played = evaluation(config, config.eval.episodes)
-    seed = seed_for(config.seed, "env")
-    agent, sampler = make_sampler(config, partial(build_agent, config), seed, played)
+class Trial(NamedTuple):
+    """A run that was tried out: its configuration without `auto`, and the agent made for it."""
+
+    config: RunConfig
+    spaces: Spaces
+    agent: Agent
+    why: str  # reasons for what `auto` became, one a line
+
+
+def build(trial: Trial) -> LocalWorker:
+    """The container of a run, around the agent of its trial, ready to train."""
+    config, agent = trial.config, trial.agent
+    sampler = build_sampler(config, agent, build_evaluation(config, config.eval.episodes))
     if config.compile == "on":
         agent.compile()
     return LocalWorker(Explorer(sampler), agent.memory, agent)
 
 
 class PartsOfRun:
-    """Makes the parts of a run's agent, from the settings of the run."""
+    """Makes the networks and memories of a run's agent: see `core.protocols.Parts`."""
 
     def __init__(self, config: RunConfig, spaces: Spaces) -> None:
         self.config, self.spaces = config, spaces
         self.generator = torch.Generator().manual_seed(seed_for(config.seed, "network"))
 
-    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
-        """A network, or an ensemble of some, for what the environment shows."""
-        seen = self.spaces.observation
+    def network(
+        self,
+        outputs: Mapping[str, Shape],
+        late: Mapping[str, Space] | None = None,
+        members: int = 1,
+    ) -> Network:
+        """A network, or an ensemble, from the run's observations to `outputs`."""
+        observation = self.spaces.observation
         made = [
-            build_network(self.config.network, seen, outputs, self.generator, late)
+            build_network(self.config.network, observation, outputs, self.generator, late)
             for _ in range(members)
         ]
         return (made[0] if members == 1 else ensemble(made)).to(self.config.device)
@@ -63,55 +79,83 @@ class PartsOfRun:
         return RolloutCache(length)
 
     def replay(self, settings: Any, seed: int) -> ExperienceReplay:
-        """A memory of the last steps."""
+        """A replay buffer."""
         return make_replay(settings, self.spaces, seed)
 
 
-def build_agent(config: RunConfig, spaces: Spaces) -> Any:
-    """The agent of a run, with networks for these spaces."""
+def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
+    """The agent of a run, with networks and a memory for these spaces."""
     cls, _ = AGENTS[config.algorithm]
-    return cls.create(PartsOfRun(config, spaces), config.agent, seed_for(config.seed, "agent"))
+    agent: Agent = cls.create(
+        PartsOfRun(config, spaces), config.agent, seed_for(config.seed, "agent")
+    )
+    return agent
 
 
-def evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
-    """Episodes in environments like those of training, from seeds of their own."""
+def build_sampler(config: RunConfig, agent: Agent, evaluation: Evaluation) -> Sampler:
+    """What collects a run's experience, with its environments."""
+    seed, env = seed_for(config.seed, "env"), config.env
+    length = config.agent.length
+    plan = Collecting(length, seed, env.reward_clip, config.decorrelate, config.mid_batch_reset)
+    if config.sampler in ("parallel", "async"):
+        kind = ParallelSampler if config.sampler == "parallel" else AsyncSampler
+        limits = env.step_timeout, env.max_restarts
+        return kind(_shares(config, seed), agent, plan, evaluation, *limits)
+    managers = _managers(config, seed)
+    try:
+        if config.sampler == "alternating":
+            return AlternatingSampler(managers, agent, plan, evaluation)
+        settings = (plan.reward_clip, evaluation, plan.decorrelate, plan.mid_batch_reset)
+        return SerialSampler(managers[0], agent, length, seed, *settings)
+    except BaseException:
+        for manager in managers:
+            manager.close()
+        raise
+
+
+def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
+    """Whole episodes in environments like those of training, with seeds of their own."""
     seed = seed_for(config.seed if seed is None else seed, "eval")
     env = config.env
     if config.sampler == "parallel" and not native(env):
-        env = replace(env, manager="subproc")  # the cores that collect are free meanwhile
+        env = replace(env, manager="subproc")  # the sampler's workers do nothing meanwhile
     return Evaluation(partial(make_manager, env, seed), episodes, seed)
 
 
-def resolve(config: RunConfig, spaces: Spaces) -> tuple[dict[str, Any], str]:
-    """What `auto` and 0 stand for on this machine, as changes to the configuration, and why."""
-    device = config.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.zeros((), device=device)
-    except (RuntimeError, AssertionError) as error:
-        first = str(error).splitlines()[0]
-        raise UsageError(f"device = {config.device!r}: {first}; expected cpu, cuda …") from error
-    changes, why = choose(config, device)
-    chosen = replace(config, **changes)
-    images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
-    # Two threads cost a small network more than they save, and collectors need a core each.
-    free = max(1, cores() - (worker_count(chosen) if chosen.sampler == "async" else 0))
-    threads = config.threads or (free if images or products(config) >= WORTH_THREADS else 1)
-    every = config.eval.every or max(1, config.steps // 10)
-    network = replace(
-        config.network, precision=resolve_precision(config.network.precision, images, device)
-    )
-    compiled, therefore = choose_compile(config, images, device)
-    changes |= {"device": device, "threads": threads, "network": network, "compile": compiled}
-    changes |= {"eval": replace(config.eval, every=every)}
-    return changes, "\n".join(filter(None, (why, therefore)))
+def _managers(config: RunConfig, seed: int) -> list[EnvironmentManager]:
+    """The environments of a sampler in this process: all in one, or in two halves."""
+    env = config.env
+    if config.sampler != "alternating":
+        return [make_manager(env, seed)]
+    if env.num_envs % 2:
+        raise UsageError(
+            f"env.num_envs = {env.num_envs}: the alternating sampler steps one half of the "
+            f"environments while it acts for the other; expected an even number"
+        )
+    half = env.num_envs // 2
+    bounds = [(0, half), (half, env.num_envs)]
+    if env.manager in ("auto", "subproc"):
+        workers = max(1, (env.workers or cores()) // 2)
+        return [make_subproc(env, seed, bound, workers) for bound in bounds]
+    return [make_part(env, seed, *bound) for bound in bounds]
 
 
-def products(config: RunConfig) -> int:
-    """Multiplications in the largest layer that reads vectors, for one gradient step."""
-    sizes = config.network.hidden
-    widest = max((a * b for a, b in pairwise(sizes)), default=0)
-    agent: Any = config.agent
-    rows = getattr(agent, "minibatch", 0) or getattr(agent, "batch_size", 0)
-    return widest * (rows or agent.length * config.env.num_envs)
+def _shares(config: RunConfig, seed: int) -> Sequence[Share]:
+    """How many environments each worker process gets, and what makes them there."""
+    env = _env_of_workers(config)
+    ends = np.linspace(0, env.num_envs, worker_count(config) + 1).astype(int).tolist()
+    return [
+        (stop - start, partial(make_part, env, seed, start, stop)) for start, stop in pairwise(ends)
+    ]
+
+
+def _env_of_workers(config: RunConfig) -> EnvConfig:
+    """The environments as worker processes make them."""
+    if config.env.manager == "subproc":
+        raise UsageError(
+            f"env.manager = 'subproc': the workers of sampler = {config.sampler!r} step their "
+            f"environments themselves; use env.manager = 'auto' or 'simple', or sampler = 'serial'"
+        )
+    # A native batch of fewer environments would not be a part of the larger one.
+    several = config.env.manager == "auto" and worker_count(config) > 1
+    return replace(config.env, manager="simple") if several else config.env

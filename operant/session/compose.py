@@ -1,4 +1,4 @@
-"""Defaults, then a recipe, then a file, then flags: the configuration of a run."""
+"""The configuration of a run: defaults, then a recipe, then a file, then flags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from operant.config import from_tree, parse_flags
 from operant.core.errors import UsageError, suggest
 from operant.envs.providers.catalog import full_id
-from operant.recipes import RECIPES, Recipe, recipe_for
+from operant.session.recipe import Recipe
 from operant.session.run_settings import RunConfig, run_config, split_algorithm
 
 
@@ -18,29 +18,32 @@ def compose(
     tree: Mapping[str, Any],
     flags: Sequence[str] = (),
     recipe: str = "auto",
+    recipes: Sequence[Recipe] = (),
     source: str = "",
     others: Sequence[str] = (),
 ) -> tuple[RunConfig, Recipe | None]:
-    """The configuration, and the recipe it started from.
+    """The configuration, and the recipe that it started from, if any.
 
-    `tree` are the settings of the file `source`; `recipe` is a name, `auto` for the one that fits
-    agent and environment, or `none`; `others` are flags known elsewhere, for the suggestions.
+    `tree` holds settings as a configuration file does, and `source` is that file's name, for
+    errors. `recipe` is the name of one of `recipes`, `auto` for the first that is for this agent
+    and environment, or `none`. `others` are flags that are read elsewhere, for suggestions.
     """
     written, tree = split_algorithm(tree, source)
     algorithm = _algorithm(algorithm, written, flags, source)
     cls = run_config(algorithm)
     draft, _ = parse_flags(cls, flags, from_tree(cls, tree, source=source), others=others)
     env_id = full_id(draft.env.id)
-    chosen = _recipe(recipe, algorithm, env_id)
+    chosen = _recipe(recipe, [r for r in recipes if r.algorithm == algorithm], algorithm, env_id)
     base = from_tree(cls, chosen.settings) if chosen else cls()
     base = from_tree(cls, tree, base, source=source)
-    config, rest = parse_flags(cls, flags, base, others=others)
-    if rest:
-        raise UsageError(f"{rest[0]!r}: expected a flag, such as --env.id {rest[0]}")
+    config, words = parse_flags(cls, flags, base, others=others)
+    if words:
+        raise UsageError(f"{words[0]!r}: expected a flag, such as --env.id {words[0]}")
     return replace(config, env=replace(config.env, id=env_id)), chosen
 
 
 def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> str:
+    """The agent's name, from the command or the file."""
     if any(flag.split("=")[0] == "--algorithm" for flag in flags):
         raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
@@ -50,10 +53,11 @@ def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> s
     return named or written
 
 
-def _recipe(name: str, algorithm: str, env_id: str) -> Recipe | None:
+def _recipe(name: str, recipes: Sequence[Recipe], algorithm: str, env_id: str) -> Recipe | None:
+    """The recipe of this name among those of one agent, or the first for the environment."""
     if name == "auto":
-        return recipe_for(algorithm, env_id)
-    known = {r.name: r for r in RECIPES if r.algorithm == algorithm}
+        return next((recipe for recipe in recipes if recipe.fits(env_id)), None)
+    known = {recipe.name: recipe for recipe in recipes}
     if name != "none" and name not in known:
         raise UsageError(f"--recipe {name}: no such recipe for {algorithm}{suggest(name, known)}")
     return known.get(name)

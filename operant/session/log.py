@@ -1,7 +1,7 @@
-"""The metric log of a run: JSON lines that depend on nothing but the seed, and TensorBoard events.
+"""The metric log of a run: JSON lines, and TensorBoard events.
 
-`metrics.jsonl` holds what the seed decides, `timing.jsonl` what the clock does. A checkpoint keeps
-how long the files were; a resumed run cuts them there, so that the log is as if it never stopped.
+`metrics.jsonl` depends on the seed alone, `timing.jsonl` on the clock. A checkpoint keeps how long
+the files were; a resumed run cuts them there, so that the log equals one of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from operant.session.tensorboard_file import EventFile
 
 METRICS, TIMING, EVENTS = "metrics.jsonl", "timing.jsonl", "tensorboard"
-COUNTERS = ("time/total_timesteps", "time/iterations")  # under `time/`, yet the clock has no part
+COUNTERS = ("time/total_timesteps", "time/iterations")  # under `time/`, but not times
 Series = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
 
 
 class MetricLog:
-    """Writes metrics as they come; `resume_offsets` is the `state_dict` to go on from."""
+    """Writes metrics to the files of a run; `resume_offsets` is a `state_dict` to resume from."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class MetricLog:
         self._files = {
             name: _open_at(directory / name, begin.get(name, 0), warn) for name in (METRICS, TIMING)
         }
-        # Where TensorBoard's events go, and from which step on it is to forget earlier ones.
-        self._place = directory / EVENTS, self.step + 1 if resume_offsets else None
+        # Where TensorBoard's events go, and the step from which on it discards earlier ones.
+        self._events_at = directory / EVENTS, self.step + 1 if resume_offsets else None
         self._events: EventFile | None = None
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write one line of `metrics` at `step`, and each of them to TensorBoard."""
+        """Write one line of `metrics` at `step`, and each metric to TensorBoard."""
         self.step = step
         timing = {name for name in metrics if name.startswith("time/") and name not in COUNTERS}
         for file, names in ((METRICS, metrics.keys() - timing), (TIMING, timing)):
@@ -52,22 +52,22 @@ class MetricLog:
             parts += [f"{json.dumps(n)}: {_number(v)}" for n, v in metrics.items() if n in names]
             if names:
                 self._files[file].write(f"{{{', '.join(parts)}}}\n".encode())
-        if self._events is None:  # only now: a run learns before its first line is due
+        if self._events is None:  # not before training starts
             from operant.session.tensorboard_file import EventFile  # noqa: PLC0415  # slow to import
 
-            self._events = EventFile(*self._place)
+            self._events = EventFile(*self._events_at)
         self._events.write(step, metrics)
         self.flush()
 
     def flush(self) -> None:
-        """Hand everything to the operating system: a killed process loses none of it."""
+        """Hand everything to the operating system, so that a killed process loses none of it."""
         for file in self._files.values():
             file.flush()
         if self._events is not None:
             self._events.flush()
 
     def state_dict(self) -> dict[str, int]:
-        """How much has been written, once it is on the disk."""
+        """The sizes of the files, after their content has reached the disk."""
         self.flush()
         for file in self._files.values():
             os.fsync(file.fileno())
@@ -81,7 +81,7 @@ class MetricLog:
 
 
 def read_metrics(run: Path) -> dict[str, Series]:
-    """Steps and values by metric name; a last line that was cut short does not count."""
+    """Steps and values by metric name; an incomplete last line is ignored."""
     if not (run / METRICS).is_file():
         raise UsageError(f"{run}: holds no {METRICS}; expected the directory of a run")
     points: dict[str, list[tuple[int, float]]] = {}
@@ -104,7 +104,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
-                return  # the writer was killed within it, or is still writing
+                return  # the writer was killed, or is still writing
             try:
                 line = json.loads(raw)
                 int(line["step"])
@@ -114,11 +114,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _open_at(path: Path, offset: int, warn: Callable[[str], None]) -> BinaryIO:
-    """Open to write at `offset`, without what was written past it."""
+    """Open for writing at `offset`, cutting off what comes after it."""
     path.touch()
     size = path.stat().st_size
     if size < offset:
-        warn(f"{path}: has {size} bytes, its checkpoint knew {offset}; the log has a gap")
+        warn(f"{path}: has {size} bytes, but had {offset} at its checkpoint; the log has a gap")
         kept = path.read_bytes()
         offset = kept.rfind(b"\n") + 1
     file = path.open("r+b")
@@ -128,12 +128,12 @@ def _open_at(path: Path, offset: int, warn: Callable[[str], None]) -> BinaryIO:
 
 
 def _number(value: float) -> str:
-    """The shortest text that reads back as the same number; JSON has no NaN and no infinity."""
+    """The shortest text that is read as the same number; JSON has neither NaN nor infinity."""
     if isinstance(value, int | np.integer):
         return str(int(value))
     number = float(value)
     if math.isnan(number):
         return "null"
     if math.isinf(number):
-        return "1e999" if number > 0 else "-1e999"  # reads back as infinity everywhere
+        return "1e999" if number > 0 else "-1e999"  # overflows to infinity when read
     return repr(number)

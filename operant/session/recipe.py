@@ -1,4 +1,4 @@
-"""What a recipe is."""
+"""The type of a recipe: tuned settings for one agent on some environments."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings for one agent on the environments that a pattern names."""
+    """Settings that an agent was tuned to, and the environments that they are for."""
 
     name: str
     algorithm: str
     pattern: str  # of environment ids, such as ALE/*
-    about: str
+    about: str  # what can be expected of it
     settings: dict[str, Any] = field(default_factory=dict)  # as in a configuration file
 
     def fits(self, env_id: str) -> bool:
-        """Whether the recipe is meant for this environment."""
+        """Whether the recipe is for this environment."""
         return fnmatchcase(env_id, self.pattern)

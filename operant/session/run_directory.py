@@ -1,6 +1,6 @@
-"""Run directories: made once, locked while a process writes, found again by name.
+"""Run directories: created, locked while a process writes to them, and found by name.
 
-A run holds `config.yaml`, `run.json` (where it came from), `metrics.jsonl`, `timing.jsonl`,
+A run holds `config.yaml`, `run.json` (its provenance), `metrics.jsonl`, `timing.jsonl`,
 `tensorboard/`, `checkpoints/`, `videos/`, `run.lock`, and `done.json` once it is finished.
 """
 
@@ -26,7 +26,7 @@ LIBRARIES = ("torch", "numpy", "gymnasium")
 
 
 def create_run(root: Path, name: str) -> Path:
-    """A new directory `<name>-<timestamp>` under `root`, proven to be writable."""
+    """A new directory `<name>-<timestamp>` under `root` that can be written to."""
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root}: is a file; expected a directory for runs")
     stem = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -35,7 +35,7 @@ def create_run(root: Path, name: str) -> Path:
         run = root / (stem if count == 1 else f"{stem}-{count}")
         try:
             run.mkdir(parents=True)
-            _probe(run)
+            _check_writable(run)
             return run
         except FileExistsError:
             count += 1
@@ -47,9 +47,9 @@ def create_run(root: Path, name: str) -> Path:
 
 @contextmanager
 def lock(run: Path) -> Iterator[None]:
-    """Hold the run for this process; a second one is refused with the number of the first.
+    """Lock the run for this process; a second process is refused with the id of the first.
 
-    The kernel drops the lock with the process, however it ends.
+    The kernel releases the lock when the process ends, for whatever reason.
     """
     try:
         file = (run / LOCK).open("a+")
@@ -73,7 +73,7 @@ def lock(run: Path) -> Iterator[None]:
 def provenance(
     argv: Sequence[str], *, agent: str = "", env: str = "", seed: int | None = None
 ) -> dict[str, Any]:
-    """Where a run came from: enough, with its configuration, to run it again."""
+    """The provenance of a run: enough, with its configuration, to repeat it."""
     return {
         "command": list(argv),
         "agent": agent,
@@ -95,12 +95,12 @@ def find_run(path: str | Path | None, root: Path, unfinished_only: bool = False)
     runs = [r for r in _runs(root) if not (unfinished_only and (r / DONE).exists())]
     if not runs:
         kind = "unfinished run" if unfinished_only else "run"
-        raise UsageError(f"{root}: holds no {kind}; name one, or begin with `operant train`")
+        raise UsageError(f"{root}: holds no {kind}; name one, or start one with `operant train`")
     return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a run began here: its configuration is the first thing that is written."""
+    """Whether this is a run directory: a run writes its configuration first."""
     return (path / CONFIG).is_file()
 
 
@@ -118,14 +118,14 @@ def _runs(root: Path) -> list[Path]:
     return [path for path in root.iterdir() if is_run(path)] if root.is_dir() else []
 
 
-def _probe(run: Path) -> None:
-    probe = run / ".probe"
-    probe.write_bytes(b"0")
-    probe.unlink()
+def _check_writable(run: Path) -> None:
+    file = run / ".probe"
+    file.write_bytes(b"0")
+    file.unlink()
 
 
 def _git(directory: Path) -> dict[str, Any] | None:
-    """The commit checked out here and whether files differ from it; None outside a repository."""
+    """The current commit, and whether files differ from it; None outside a repository."""
     try:
         answers = [
             subprocess.run(

@@ -1,4 +1,4 @@
-"""The whole configuration of a run."""
+"""The configuration of a run: settings that every agent has, and those of one agent."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from operant.networks.assemble import NetworkConfig
 
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
-# torch dies without a word when it is given more threads than the system can start.
+Switch = Literal["off", "on", "auto"]
+# torch ends the process without an error when the system cannot start so many threads.
 Threads = Annotated[int, Range(0, 1024)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalConfig(Config):
-    """Whole episodes without exploring, now and then."""
+    """Evaluation in whole episodes without exploration."""
 
     every: CountOrZero = 0  # environment steps between evaluations; 0: a tenth of the run
-    episodes: Count = 20  # episodes an evaluation plays
+    episodes: Count = 20  # episodes of each evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig(Config):
-    """What is saved on the way; a run stopped at any moment goes on from the last."""
+    """How often the run is saved, to be resumed from there."""
 
-    seconds: Positive = 30.0  # between checkpoints, at least
-    share: Positive = 0.05  # of the time, at most, for saving: what is large is saved less often
-    keep: Count = 3  # the newest ones to keep
+    seconds: Positive = 30.0  # minimum time between checkpoints
+    share: Positive = 0.05  # maximum fraction of the time spent on saving
+    keep: Count = 3  # number of newest checkpoints to keep
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
-    """What to train, for how long, and what to write down."""
+    """Length, seed and hardware of the run."""
 
     algorithm: ClassVar[str] = ""  # the agent's name, as in `operant list`
-    steps: Count = 100_000  # environment steps to train for
-    seed: CountOrZero = 1  # the same seed gives the same run
-    device: str = "auto"  # cpu, cuda, cuda:1 …; auto: cuda if there is one
-    threads: Threads = 0  # torch threads; 0: one for vectors, all cores for images
-    compile: Literal["off", "on", "auto"] = "auto"  # learning; auto: of long runs on vectors
-    sampler: SamplerName = "auto"  # how acting and stepping are laid over processes; auto: measured
-    decorrelate: CountOrZero = 0  # most random steps before training, in each environment its own
-    mid_batch_reset: bool = True  # off: an environment rests from its episode's end to the batch's
+    steps: Count = 100_000  # total environment steps, over all environments
+    seed: CountOrZero = 1  # random seed; the same seed gives the same run
+    device: str = "auto"  # cpu, cuda, cuda:1 or mps; auto: cuda if available
+    threads: Threads = 0  # PyTorch CPU threads; 0: one for small networks, else all cores
+    compile: Switch = "auto"  # use torch.compile for gradient steps; auto: in long runs on vectors
+    sampler: SamplerName = "auto"  # which processes act and step; auto: by the time of a step
+    decorrelate: CountOrZero = 0  # maximum random steps in each environment before training starts
+    mid_batch_reset: bool = True  # reset environments at once, not only at the next rollout
     log_every: Count = 1_000  # environment steps between lines of the metric log
     agent: AgentConfig = field(default_factory=AgentConfig)
     env: EnvConfig = field(default_factory=EnvConfig)
@@ -66,7 +67,7 @@ class RunConfig(Config):
 
 @cache
 def run_config(algorithm: str) -> type[RunConfig]:
-    """RunConfig with this agent's own settings under `agent`."""
+    """The class of an agent's run configuration: RunConfig with its own settings as `agent`."""
     if algorithm not in AGENTS:
         raise UsageError(f"agent {algorithm!r} is unknown{suggest(algorithm, AGENTS)}")
     _, config = AGENTS[algorithm]
@@ -81,12 +82,12 @@ def run_config(algorithm: str) -> type[RunConfig]:
 
 
 def as_file(config: RunConfig) -> dict[str, Any]:
-    """What a configuration file holds: the name of the agent, then every setting."""
+    """The content of a configuration file: the agent's name, then every setting."""
     return {"algorithm": config.algorithm, **to_tree(config)}
 
 
 def split_algorithm(tree: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:
-    """The agent that a file names, empty if it names none, and the settings beside it."""
+    """The agent that a file names, or an empty string, and the other settings."""
     settings = dict(tree)
     name = settings.pop("algorithm", "")
     if not isinstance(name, str) or (name and name not in AGENTS):

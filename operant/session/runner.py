@@ -1,4 +1,4 @@
-"""Drives a container through epochs of training and testing, and writes down what happened."""
+"""Drives a container through training and evaluation, and logs and saves what happens."""
 
 from __future__ import annotations
 
@@ -7,35 +7,48 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Any, Self
+from contextlib import contextmanager, nullcontext, suppress
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from operant.core.experience import Metrics, TrajInfo
+from operant.core.protocols import Container
 from operant.core.state import restore, state_of
-from operant.report.progress import ProgressView
 from operant.samplers.explorer import Explorer
 from operant.session.build import build
 from operant.session.log import MetricLog
 from operant.session.session import Session, fitting, warn
 
 WINDOW = 100  # episodes behind `rollout/ep_rew_mean`
-STOPPING = b"\noperant: stopping after this update; once more leaves at once\n"
+STOPPING = b"\noperant: stopping after this update; a second signal quits at once\n"
 STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested")
 
 
-class Runner:
-    """Trains a run from where it stands to its last step.
+class View(Protocol):
+    """Shows a run while it trains, such as `report.progress.ProgressView`."""
 
-    `explorer`, `memory` and `agents` are the parts by name. `stopped` holds the signal that ended
-    training early, if one did.
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def update(self, step: int, metrics: Metrics) -> None: ...
+
+
+class Runner:
+    """Trains a run from its newest checkpoint, or from the start, to its last step.
+
+    `explorer`, `memory` and `agents` are the parts by name. `stopped` is the number of the signal
+    that ended training early, if one did.
     """
 
-    def __init__(self, session: Session, quiet: bool = False) -> None:
-        self.session, self.config, self.quiet = session, session.config, quiet
-        self.container = build(self.config)
+    def __init__(self, session: Session) -> None:
+        self.session, self.config = session, session.config
+        self.container: Container = build(session.trial)
         self.explorer = {
             "train": self.container.explorer,
             "test": Explorer(self.container.sampler, "test"),
@@ -45,32 +58,35 @@ class Runner:
         self.step = self.iterations = 0
         self.next_log, self.next_test = self.config.log_every, self.config.eval.every
         self.window: list[list[float]] = []  # reward, length and success of the last episodes
-        self.tested: Metrics = {}  # the last evaluation
+        self.tested: Metrics = {}  # the result of the last evaluation
         self.stopped: int | None = None
         saved = session.load()
         if saved is not None:
             with fitting(saved):
                 restore(self, saved.state, *STATE)
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
-        self.saved_at, self.saving = time.monotonic(), 0.0  # the last checkpoint, and its seconds
+        self.saved_at, self.saving = time.monotonic(), 0.0  # when, and how long it took
 
-    def train(self) -> Self:
-        """Train to the last step, or until a signal asks to stop; either way nothing is lost."""
-        total = self.config.steps
-        frames = self.container.env.frames_per_step
-        progress = ProgressView(total, start=self.step, frames_per_step=frames, quiet=self.quiet)
-        with self.signals(), progress:
+    def train(self, view: View | None = None) -> Self:
+        """Train to the last step, or until a signal asks to stop, and save a last checkpoint."""
+        with self.signals(), view or nullcontext():
             if self.step == 0:
                 self.save()
-            while self.step < total and self.stopped is None:
-                self.epoch(progress)
+            while self.step < self.config.steps and self.stopped is None:
+                metrics = self.epoch()
+                if view is not None and metrics:
+                    view.update(self.step, metrics)
             self.save(last=True)
         if self.stopped is None:
             self.session.finish({"step": self.step, **self.tested})
         return self
 
-    def epoch(self, progress: ProgressView) -> None:
-        """Train up to the next line of the log, write it, and test and save when due."""
+    def epoch(self) -> Metrics:
+        """Train up to the next line of the log, evaluate and save when due; the metrics logged.
+
+        They are empty if training was stopped before.
+        """
+        metrics: Metrics = {}
         begin, count = time.perf_counter(), self.step
         target = min(self.next_log, self.config.steps)
         self.container.run(target - self.step, initial_step=self.step)
@@ -82,9 +98,9 @@ class Runner:
             if self.step >= min(self.next_test, self.config.steps):
                 metrics |= self.test()
             self.write(metrics)
-            progress.update(self.step, metrics)
         if self.due():
             self.save()
+        return metrics
 
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
@@ -110,42 +126,36 @@ class Runner:
         return metrics | self.timing(steps, seconds)
 
     def timing(self, steps: int, seconds: float) -> Metrics:
-        """Agent steps and simulator frames a second, and the share of time of each activity."""
+        """Steps and simulator frames per second, and each activity's share of the time."""
         spent = self.container.drain_seconds()
         shares = {f"time/share_{name}": value / seconds for name, value in spent.items()}
         fps = steps / seconds
-        frames = fps * self.container.env.frames_per_step
+        frames = fps * self.container.frames_per_step
         return {"time/fps": fps, "time/frames_per_second": frames, **shares}
 
     def test(self) -> Metrics:
-        """Play whole episodes without exploring."""
+        """Evaluate: whole episodes without exploration."""
         episodes = self.explorer["test"].play()
         self.next_test = (self.step // self.config.eval.every + 1) * self.config.eval.every
         self.tested = summary(episodes)
         return self.tested
 
     def write(self, metrics: Metrics) -> None:
-        """A line of the log; a disk that is full keeps no run from learning."""
+        """Write a line of the log; on a full disk training goes on without it."""
         try:
             self.log.write(self.step, metrics)
         except OSError as error:
             warn(f"{self.session.run}: step {self.step} could not be logged: {error.strerror}")
 
     def save(self, last: bool = False) -> None:
-        """Write a checkpoint of everything."""
+        """Write a checkpoint."""
         begin = time.monotonic()
-        self.session.save(self.step, self.state_dict, self.reasons(), last)
+        self.session.save(self.step, self.state_dict, self.container.reasons(), last)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - begin
 
-    def reasons(self) -> list[str]:
-        """Why going on from a checkpoint would not be bit for bit, if so."""
-        if self.container.env.exact:
-            return []
-        return [f"{self.config.env.id} cannot be saved; its episodes start anew"]
-
     def state_dict(self) -> dict[str, Any]:
-        """Everything that training goes on from."""
+        """Everything needed to resume training."""
         return state_of(self, *STATE) | {"log": self.log.state_dict()}
 
     def close(self) -> None:
@@ -155,19 +165,19 @@ class Runner:
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """SIGINT or SIGTERM once: finish the update and save; twice: leave at once."""
+        """SIGINT or SIGTERM once: finish the update and save; twice: quit at once."""
 
         def handle(number: int, frame: FrameType | None) -> None:
             if self.stopped is not None:
-                signal.signal(number, signal.SIG_DFL)  # a third does not ask anyone
+                signal.signal(number, signal.SIG_DFL)  # a third one kills the process
                 raise KeyboardInterrupt(number)
             self.stopped = number
             self.container.stop()
-            with suppress(OSError):  # not `print`, which may be what was interrupted
+            with suppress(OSError):  # not `print`, which the signal may have interrupted
                 os.write(2, STOPPING)
 
         if threading.current_thread() is not threading.main_thread():
-            yield  # Python hands signals to the main thread only
+            yield  # only the main thread can handle signals
             return
         before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -181,7 +191,7 @@ BaseRunner = Runner  # rlpyt's name
 
 
 def summary(episodes: list[TrajInfo]) -> Metrics:
-    """Mean and spread of whole episodes."""
+    """Mean and standard deviation of the returns of episodes, and their mean length."""
     rewards = [e.reward for e in episodes]
     metrics: Metrics = {
         "eval/mean_reward": float(np.mean(rewards)),

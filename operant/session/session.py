@@ -1,4 +1,4 @@
-"""One run on disk: its directory and lock, its configuration, its log and its checkpoints."""
+"""A run on disk: its directory and lock, its configuration and its checkpoints."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from typing import Any, Self
 
 from operant.config import dump_yaml, from_tree, load_yaml
 from operant.core.errors import CheckpointError, UsageError
+from operant.core.protocols import Agent
 from operant.session import run_directory as rundir
+from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
 from operant.session.log import METRICS
-from operant.session.machine import prepare
 from operant.session.run_settings import RunConfig, as_file, run_config, split_algorithm
 from operant.session.try_out import check_memory, try_out
 
+CHECKPOINTS = "checkpoints"
 ERROR = "error.txt"  # the traceback of what ended a run
-SAVE_ATTEMPTS = 3  # failed checkpoints in a row, after which a run is not worth going on with
+MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
 
 class Session:
-    """The directory of a run while it is being written; a context that holds its lock."""
+    """The directory of a run while it is being written; as a context manager, it holds the lock."""
 
-    def __init__(self, run: Path, config: RunConfig, why: str = "") -> None:
-        self.run, self.config, self.why = run, config, why
-        self.failures = 0
-        self._held = ExitStack()
+    def __init__(self, run: Path, trial: Trial) -> None:
+        self.run, self.trial, self.config = run, trial, trial.config
+        self.failed_saves = 0  # in a row
+        self._lock = ExitStack()
 
     @classmethod
     def create(cls, config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Self:
-        """A new run directory with everything needed to run it again."""
+        """A new run directory, with everything needed to repeat the run."""
         trial = try_out(config)
         check_memory(trial)
         config = trial.config
@@ -47,15 +49,15 @@ class Session:
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
         _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
-        return cls(run, config, trial.why)
+        return cls(run, trial)
 
     @classmethod
     def open(cls, run: Path) -> Self:
-        """A run that exists."""
-        return cls(run, try_out(read_config(run / rundir.CONFIG)).config)
+        """A run directory that exists, to resume it."""
+        return cls(run, try_out(read_config(run / rundir.CONFIG)))
 
     def __enter__(self) -> Self:
-        self._held.enter_context(rundir.lock(self.run))
+        self._lock.enter_context(rundir.lock(self.run))
         (self.run / ERROR).unlink(missing_ok=True)
         return self
 
@@ -68,12 +70,12 @@ class Session:
         if isinstance(error, Exception):
             with suppress(OSError):  # a full disk may be the very reason
                 _write(self.run / ERROR, "".join(traceback.format_exception(error)))
-        self._held.close()
+        self._lock.close()
 
     @property
     def checkpoints(self) -> Path:
-        """Where checkpoints are."""
-        return self.run / "checkpoints"
+        """The directory of checkpoints."""
+        return self.run / CHECKPOINTS
 
     def save(
         self,
@@ -82,67 +84,73 @@ class Session:
         reasons: Sequence[str] = (),
         last: bool = False,
     ) -> None:
-        """Write a checkpoint; a disk that is full for a while stops only the `last` one."""
+        """Write a checkpoint; a failure is an error for the `last` one or the third in a row."""
         keep = self.config.checkpoint.keep
         try:
             checkpoint.save(self.checkpoints, step, state(), keep=keep, reasons=reasons)
-            self.failures = 0
+            self.failed_saves = 0
         except (CheckpointError, OSError) as error:
-            self.failures += 1
-            if last or self.failures >= SAVE_ATTEMPTS:
+            self.failed_saves += 1
+            if last or self.failed_saves >= MAX_FAILED_SAVES:
                 raise CheckpointError(f"{error}; older checkpoints are untouched") from error
             warn(f"{error}; older checkpoints are untouched, training goes on")
 
     def load(self) -> checkpoint.Checkpoint | None:
-        """The newest whole checkpoint; None if none was ever written."""
-        if checkpoint.listing(self.checkpoints):
-            return checkpoint.newest(self.checkpoints, warn)
-        if self._logged():
-            raise CheckpointError(
-                f"{self.checkpoints}: holds no checkpoint, but {METRICS} has lines; "
-                f"remove {self.run / METRICS} to begin again from step 0"
-            )
-        return None
+        """The newest complete checkpoint; None if none was ever written."""
+        return newest_checkpoint(self.run)
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Mark the run as done."""
+        """Mark the run as finished, with its last evaluation."""
         summary = {"finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **summary}
         _write(self.run / rundir.DONE, json.dumps(summary, indent=1) + "\n")
 
     def discard(self) -> None:
-        """Remove the directory of a run that was refused before it had logged anything."""
-        if not self._logged():
+        """Remove the directory of a run that failed before it logged anything."""
+        if not _has_log(self.run):
             shutil.rmtree(self.run)
-
-    def _logged(self) -> bool:
-        log = self.run / METRICS
-        return log.exists() and log.stat().st_size > 0
 
 
 def read_config(path: Path) -> RunConfig:
-    """A configuration file as a configuration, checked strictly."""
+    """The configuration in the file of a run."""
     algorithm, tree = split_algorithm(load_yaml(path), str(path))
     if not algorithm:
         raise UsageError(f"{path}: algorithm is missing; expected an agent's name, such as ppo")
     return from_tree(run_config(algorithm), tree, source=str(path))
 
 
-def load_agent(run: Path) -> tuple[RunConfig, Any]:
-    """The configuration of a run and its agent as last saved, on whatever device is here."""
-    session = Session(run, read_config(run / rundir.CONFIG))
-    saved = session.load()
+def newest_checkpoint(run: Path) -> checkpoint.Checkpoint | None:
+    """The newest complete checkpoint of a run; None if none was ever written."""
+    directory = run / CHECKPOINTS
+    if checkpoint.listing(directory):
+        return checkpoint.newest(directory, warn)
+    if _has_log(run):
+        raise CheckpointError(
+            f"{directory}: holds no checkpoint, but {METRICS} has lines; "
+            f"remove {run / METRICS} to start again from step 0"
+        )
+    return None
+
+
+def _has_log(run: Path) -> bool:
+    log = run / METRICS
+    return log.exists() and log.stat().st_size > 0
+
+
+def load_agent(run: Path) -> tuple[RunConfig, Agent]:
+    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
+    config = read_config(run / rundir.CONFIG)
+    saved = newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
-    config, _, agent, _ = try_out(dataclasses.replace(session.config, device="auto"))
-    prepare(config.threads)
+    trial = try_out(dataclasses.replace(config, device="auto"))
     with fitting(saved):
-        agent.load_state_dict(saved.state["container"]["agent"])
-    return config, agent
+        trial.agent.load_state_dict(saved.state["container"]["agent"])
+    return trial.config, trial.agent
 
 
 @contextmanager
 def fitting(saved: checkpoint.Checkpoint) -> Iterator[None]:
-    """Say that what is being loaded was saved by a run of other settings, if so."""
+    """Turn errors while a checkpoint is loaded into one that names it and the likely reason."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
@@ -153,13 +161,13 @@ def fitting(saved: checkpoint.Checkpoint) -> Iterator[None]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write beside and rename: a file of a run is whole or not there."""
-    files, beside = Durable(), path.with_name(f".{path.name}")
-    beside.unlink(missing_ok=True)
-    files.write(beside, [text.encode()])
-    files.rename(beside, path)
+    """Write to a temporary file and rename it: a file of a run is complete or not there."""
+    files, temporary = Durable(), path.with_name(f".{path.name}")
+    temporary.unlink(missing_ok=True)
+    files.write(temporary, [text.encode()])
+    files.rename(temporary, path)
 
 
 def warn(message: str) -> None:
-    """A line on standard error."""
+    """Print a warning to standard error."""
     print(f"operant: warning: {message}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""TensorBoard events, written in the calling thread."""
+"""TensorBoard event files, written without a thread of their own."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tensorboard.summary.writer import record_writer
 
 
 class EventFile:
-    """One file of scalars; TensorBoard forgets what earlier files say from `purge_step` on."""
+    """One file of scalars; TensorBoard discards those of earlier files from `purge_step` on."""
 
     def __init__(self, directory: Path, purge_step: int | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        # Nanoseconds: a run resumed within the second must not write into the file before.
+        # Nanoseconds: a run resumed within a second must not write to the previous file.
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
         self._records = record_writer.RecordWriter((directory / name).open("xb"))
         self._add(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))

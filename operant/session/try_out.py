@@ -1,11 +1,11 @@
-"""What a run would be, before it is one."""
+"""Tries a configuration before a run directory is made: one environment, the agent, the memory."""
 
 from __future__ import annotations
 
 import math
 import os
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,48 +19,42 @@ from operant.envs.providers.gymnasium import EnvConfig
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
-from operant.session.build import build_agent, resolve
+from operant.session.build import Trial, build_agent
+from operant.session.machine import prepare
+from operant.session.resolve import resolve
 from operant.session.run_settings import RunConfig, as_file
 
-FLAGS = 4  # first, terminated, truncated, valid
-COPIES = 4  # of each weight: itself, its gradient and Adam's two moments
-ON_DISK = "replay, when full, on disk"
-SETTINGS = tuple(field.name for field in fields(EnvConfig))
-
-
-class Trial(NamedTuple):
-    """A configuration that can work, with what `auto` and 0 stand for, and what it makes."""
-
-    config: RunConfig
-    spaces: Spaces
-    agent: Agent
-    why: str  # this sampler and whether to compile, where that was `auto`
+FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
+COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
+ON_DISK = "replay buffer, when full, on disk"
+ENV_FIELDS = tuple(field.name for field in fields(EnvConfig))
 
 
 def try_out(config: RunConfig) -> Trial:
-    """Make one environment and the agent: what cannot work is refused before a run is made."""
+    """Make one environment and the run's agent, so that what cannot work is refused at once."""
     manager = _one_environment(config)
     try:
         manager.reset(seed_for(config.seed, "env"))
-        changes, why = resolve(config, manager.spaces)
-        config = replace(config, **changes)
-        return Trial(config, manager.spaces, _agent(config, manager.spaces), why)
+        spaces = manager.spaces
+        config, why = resolve(config, spaces)
+        prepare(config.threads)  # first, as initial weights may depend on the number of threads
+        return Trial(config, spaces, _agent(config, spaces), why)
     finally:
         manager.close()
 
 
 def _agent(config: RunConfig, spaces: Spaces) -> Agent:
+    where = f"{config.algorithm} on {config.env.id}"
     try:
         return build_agent(config, spaces)
     except UsageError as error:
-        raise UsageError(f"{config.algorithm} on {config.env.id}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     except (RuntimeError, MemoryError, OverflowError) as error:  # sizes that torch cannot make
-        where = f"{config.algorithm} on {config.env.id}"
         raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
 
 
 def _one_environment(config: RunConfig) -> EnvironmentManager:
-    # One environment needs no process, and without one an error comes at once.
+    # In this process: a single environment gains nothing from another one.
     here = config.env.manager == "subproc"
     env = replace(config.env, manager="simple") if here else config.env
     try:
@@ -68,7 +62,7 @@ def _one_environment(config: RunConfig) -> EnvironmentManager:
     except EnvironmentFault:
         raise
     except UsageError as error:
-        known = str(error).startswith(tuple(f"{name} " for name in SETTINGS))
+        known = str(error).startswith(tuple(f"{name} " for name in ENV_FIELDS))
         raise UsageError(f"env.{error}" if known else str(error)) from None
     except Exception as error:  # whatever the environment's own constructor raises
         what = f"{type(error).__name__}: {error}"
@@ -76,22 +70,22 @@ def _one_environment(config: RunConfig) -> EnvironmentManager:
 
 
 def preview(config: RunConfig) -> str:
-    """The resolved configuration, the networks and the memory that they and the data need."""
+    """What `--dry-run` prints: the resolved configuration, the network and the memory needed."""
     config, spaces, agent, why = trial = try_out(config)
     needed = memory_needed(trial)
     width = max(map(len, needed))
     table = "\n".join(f"  {name:{width}}  {human(size)}" for name, size in needed.items())
-    seen = "\n".join(f"  {name}: {space}" for name, space in spaces.observation.items())
-    done = "\n".join(f"  {name}: {space}" for name, space in spaces.action.items())
+    observations = "\n".join(f"  {name}: {space}" for name, space in spaces.observation.items())
+    actions = "\n".join(f"  {name}: {space}" for name, space in spaces.action.items())
     chosen = f"\n{why}\n" if why else ""
     return (
-        f"{dump_yaml(as_file(config))}{chosen}\nobservations\n{seen}\nactions\n{done}\n\n"
-        f"network\n{agent.network}\n\nmemory\n{table}\n"
+        f"{dump_yaml(as_file(config))}{chosen}\nobservations\n{observations}\nactions\n{actions}\n"
+        f"\nnetwork\n{agent.network}\n\nmemory\n{table}\n"
     )
 
 
 def check_memory(trial: Trial) -> None:
-    """Refuse what the machine has no room for, and a replay too small for its chunks."""
+    """Refuse a run that this machine has no memory for, or whose replay buffer is too small."""
     config = trial.config
     replay = config.agent if isinstance(config.agent, ReplayConfig) else None
     try:
@@ -102,17 +96,17 @@ def check_memory(trial: Trial) -> None:
         raise UsageError(f"agent.{error}") from None
     needed = memory_needed(trial)
     needed.pop(ON_DISK, None)
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     total = needed.pop("total")
-    if total > there:
-        most = max(needed, key=lambda name: needed[name])
-        disk = (
+    if total > installed:
+        largest = max(needed, key=lambda name: needed[name])
+        remedy = (
             "" if replay is None else "agent.replay_size, or name a disk in agent.replay_dir; or "
         )
         raise UsageError(
-            f"the run needs {human(total)} of memory, {human(needed[most])} of it for the {most}, "
-            f"and this machine has {human(there)}; lower {disk}env.num_envs, agent.length or the "
-            f"size of the network"
+            f"the run needs {human(total)} of memory, {human(needed[largest])} of it for the "
+            f"{largest}, and this machine has {human(installed)}; lower {remedy}env.num_envs, "
+            f"agent.length or the size of the network"
         )
 
 
@@ -122,23 +116,25 @@ def _check_disk(trial: Trial, replay: ReplayConfig | None) -> None:
     size, free = replay_needed(trial).rows, free_space(replay.replay_dir)
     if size > free:
         raise UsageError(
-            f"replay_dir = {replay.replay_dir!r}: the replay needs {human(size)} when full, and "
-            f"there are {human(free)} free; lower agent.replay_size or name another directory"
+            f"replay_dir = {replay.replay_dir!r}: the replay buffer needs {human(size)} when full, "
+            f"and {human(free)} are free; lower agent.replay_size or name another directory"
         )
 
 
 def memory_needed(trial: Trial) -> dict[str, int]:
-    """Bytes by purpose: weights with what training keeps beside them, the chunk, the replay.
+    """Bytes by purpose: weights and what the optimizer keeps, the rollout, the replay buffer.
 
-    A replay on disk is not in the total.
+    A replay buffer on disk is not in the total.
     """
     config, spaces, agent, *_ = trial
     weights = {id(p): p.nbytes for p in agent.network.parameters()}
-    sizes = {"acting network, with its gradients and moments": COPIES * sum(weights.values())}
-    seen = sum(map(_nbytes, spaces.observation.values()))
-    row = seen + sum(map(_nbytes, spaces.action.values())) + 4 + FLAGS
+    sizes = {
+        "acting network, gradients and optimizer": COPIES_OF_WEIGHTS * sum(weights.values()),
+    }
+    observation = sum(map(_nbytes, spaces.observation.values()))
+    row = observation + sum(map(_nbytes, spaces.action.values())) + 4 + FLAGS_PER_STEP
     row += sum(x.nbytes for x in agent.initial_state(1).values())
-    sizes["chunk"] = (config.agent.length + 1) * config.env.num_envs * (row + seen)
+    sizes["rollout"] = (config.agent.length + 1) * config.env.num_envs * (row + observation)
     on_disk = {}
     if isinstance(config.agent, ReplayConfig):
         rows, priorities = replay_needed(trial)
@@ -146,12 +142,12 @@ def memory_needed(trial: Trial) -> dict[str, int]:
         if config.agent.replay_dir:
             on_disk[ON_DISK] = rows
         else:
-            sizes["replay, when full"] = rows
+            sizes["replay buffer, when full"] = rows
     return sizes | {"total": sum(sizes.values())} | on_disk
 
 
 def replay_needed(trial: Trial) -> Footprint:
-    """Bytes of the replay of a run, when it is full."""
+    """Bytes of the replay buffer of a run, when it is full."""
     config, spaces, agent, *_ = trial
     assert isinstance(config.agent, ReplayConfig)
     state, envs = agent.initial_state(1), config.env.num_envs
@@ -164,7 +160,7 @@ def _nbytes(space: Space) -> int:
 
 
 def human(size: float) -> str:
-    """Bytes in words."""
+    """A number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

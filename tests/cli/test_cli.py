@@ -14,7 +14,7 @@ from operant import __version__
 from operant.agents.registry import AGENTS
 from operant.cli.main import COMMANDS
 from operant.config import load_yaml
-from operant.session.runner import Runner
+from operant.session.runner import Runner, View
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,11 @@ def test_garbage_is_collected_while_training_and_afterwards(
     seen = []
     begin = Runner.train
 
-    def look(runner: Runner) -> Runner:
+    def watched(runner: Runner, view: View | None = None) -> Runner:
         seen.append((gc.isenabled(), gc.get_freeze_count() > 0))
-        return begin(runner)
+        return begin(runner, view)
 
-    monkeypatch.setattr(Runner, "train", look)
+    monkeypatch.setattr(Runner, "train", watched)
     train("train a2c --steps 20 --env.num-envs 2", tmp_path)
     assert seen == [(True, True)]
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
@@ -92,7 +92,7 @@ def test_the_agent_is_no_flag() -> None:
         assert "--algorithm: is no flag; name the agent first" in result.err
 
 
-def test_alone_it_teaches() -> None:
+def test_without_arguments_it_prints_the_help() -> None:
     result = call([])
     assert result.code == 0
     assert all(f"operant {name}" in result.out for name in COMMANDS)
@@ -186,7 +186,7 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert result.stderr == "operant: error: agent 'pppo' is unknown; did you mean 'ppo'?\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+def test_a_pipe_that_is_closed_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "operant", "--help"]

@@ -3,14 +3,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operant.config import describe, dump_yaml, from_tree, load_yaml, rows, to_tree
-from operant.core.config import Config, Count, Fraction, Positive
+from operant.config import describe, dump_yaml, from_tree, load_yaml, parse_flags, rows, to_tree
+from operant.core.config import Config, Count, Fraction, Positive, Range
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 
@@ -160,6 +160,26 @@ def test_the_help_explains_own_and_inherited_fields_by_their_comments() -> None:
     assert found["--agent.gamma"].accepts == "FLOAT 0..1"
     assert found["--no-env.normalize"].default == "on"
     assert len(found) == 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exploring(Config):
+    epsilon: Annotated[Schedule, Range(0, 1)] = Schedule(1.0, 0.05, 1_000)  # of random actions
+
+
+def test_a_schedule_within_a_range_is_read_and_explained() -> None:
+    (row,) = rows(Exploring)
+    assert (row.accepts, row.default) == ("FLOAT|linear(a,b,steps) 0..1", "linear(1.0, 0.05, 1000)")
+    assert parse_flags(Exploring, ["--epsilon", "0.1"])[0].epsilon == Schedule(0.1)
+    config = from_tree(Exploring, {"epsilon": "linear(1, 0.5, 9)"})
+    assert config.epsilon == Schedule(1.0, 0.5, 9)
+    assert to_tree(config) == {"epsilon": "linear(1.0, 0.5, 9)"}
+
+
+def test_a_schedule_that_leaves_its_range_is_refused_by_its_path() -> None:
+    for wrong in (2, "linear(1, 1.5, 9)"):
+        with pytest.raises(UsageError, match=r"^agent\.epsilon = .*: expected a number from"):
+            from_tree(Exploring, {"epsilon": wrong}, path="agent")
 
 
 def test_the_help_fits_in_eighty_columns_and_begins_with_the_intro() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operant.config.yaml_file import dump_yaml, load_yaml, parse_yaml, scalar
+from operant.config.yaml_file import dump_yaml, load_yaml, parse_scalar, parse_yaml
 from operant.core.errors import UsageError
 
 
@@ -34,7 +34,7 @@ from operant.core.errors import UsageError
 def test_scalars_are_read_as_they_look_in_files_and_flags(text: str, value: Any) -> None:
     read = parse_yaml(f"x: {text}", "here")["x"]
     assert (read, type(read)) == (value, type(value))
-    assert scalar(text) == value
+    assert parse_scalar(text) == value
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import torch
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 from operant.envs.providers.gymnasium import check_env_id
-from operant.recipes import RECIPES, Recipe, recipe_for
+from operant.recipes import RECIPES
 from operant.session.build import build
 from operant.session.compose import compose
+from operant.session.recipe import Recipe
 from operant.session.try_out import try_out
 
 # What makes the first two updates come early; all else is as in the recipe.
@@ -36,9 +37,9 @@ def env_id(recipe: Recipe) -> str:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
     flags = ["--env.id", env_id(recipe), *SMALL[recipe.algorithm], "--threads", "1"]
-    config, chosen = compose(recipe.algorithm, {}, flags, recipe.name)
+    config, chosen = compose(recipe.algorithm, {}, flags, recipe.name, RECIPES)
     assert chosen is recipe
-    worker = build(try_out(config).config)
+    worker = build(try_out(config))
     before = [x.clone() for x in worker.network.parameters()]
     while max([count for _, count in worker.sums.values()], default=0) < 2:
         worker.run(1, worker.local_step_count)
@@ -50,7 +51,7 @@ def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_a_schedule_ends_with_the_run_or_before(recipe: Recipe) -> None:
-    config, _ = compose(recipe.algorithm, {}, ["--env.id", env_id(recipe)], recipe.name)
+    config, _ = compose(recipe.algorithm, {}, ["--env.id", env_id(recipe)], recipe.name, RECIPES)
     off = () if getattr(config.agent, "prioritized", False) else ("priority_beta",)
     used = [x for name, x in vars(config.agent).items() if name not in off]
     ends = [x.over for x in used if isinstance(x, Schedule)]
@@ -63,15 +64,16 @@ def test_every_recipe_has_a_name_of_its_own() -> None:
 
 def test_of_recipes_for_one_environment_the_first_is_taken() -> None:
     for recipe in RECIPES:
-        found = recipe_for(recipe.algorithm, EXAMPLES.get(recipe.pattern, recipe.pattern))
+        flags = ["--env.id", env_id(recipe)]
+        _, found = compose(recipe.algorithm, {}, flags, recipes=RECIPES)
         assert found is not None
         assert RECIPES.index(found) <= RECIPES.index(recipe)
         assert recipe.name.startswith(found.name)
 
 
 def test_a_recipe_is_what_a_run_starts_from_and_flags_overrule_it() -> None:
-    tuned, recipe = compose("ppo", {}, ["--agent.gamma", "0.5"])
-    plain, none = compose("ppo", {}, recipe="none")
+    tuned, recipe = compose("ppo", {}, ["--agent.gamma", "0.5"], recipes=RECIPES)
+    plain, none = compose("ppo", {}, recipe="none", recipes=RECIPES)
     assert recipe is not None
     assert recipe.name == "ppo-cartpole"
     assert none is None
@@ -81,16 +83,16 @@ def test_a_recipe_is_what_a_run_starts_from_and_flags_overrule_it() -> None:
 
 def test_a_file_overrules_the_recipe_and_a_flag_the_file() -> None:
     tree = {"algorithm": "ppo", "seed": 5, "steps": 7, "agent": {"lam": 0.25}}
-    config, _ = compose("", tree, ["--seed", "6"])
+    config, _ = compose("", tree, ["--seed", "6"], recipes=RECIPES)
     assert (config.algorithm, config.seed, config.steps) == ("ppo", 6, 7)
     assert config.agent.lam == 0.25  # type: ignore[attr-defined]  # an agent's own setting
 
 
 def test_an_id_without_a_version_gets_its_newest_and_its_recipe() -> None:
-    config, recipe = compose("ppo", {}, ["--env.id", "CartPole"])
+    config, recipe = compose("ppo", {}, ["--env.id", "CartPole"], recipes=RECIPES)
     assert (config.env.id, recipe and recipe.name) == ("CartPole-v1", "ppo-cartpole")
 
 
 def test_an_environment_without_a_recipe_gets_the_defaults() -> None:
-    config, recipe = compose("ppo", {}, ["--env.id", "Acrobot-v1"])
+    config, recipe = compose("ppo", {}, ["--env.id", "Acrobot-v1"], recipes=RECIPES)
     assert (recipe, config.env.num_envs) == (None, 8)

@@ -8,7 +8,7 @@ import pytest
 from running import call, train
 
 from operant.core.errors import UsageError
-from operant.report.play import picture
+from operant.report.play import as_image
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +18,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("suffix", ["gif", "mp4"])
 def test_a_recording_shows_the_whole_episode(run: Path, tmp_path: Path, suffix: str) -> None:
-    film = tmp_path / "new" / f"film.{suffix}"
-    result = call(["play", str(run), "--record", str(film)])
+    video = tmp_path / "new" / f"video.{suffix}"
+    result = call(["play", str(run), "--record", str(video)])
     path, said = result.out.splitlines()
-    frames = iio.imread(film)
-    assert (result.code, path) == (0, str(film))
+    frames = iio.imread(video)
+    assert (result.code, path) == (0, str(video))
     steps = int(said.split()[-2])
     # A GIF joins frames in which nothing moved.
     assert len(frames) == steps + 1 if suffix == "mp4" else steps / 2 < len(frames) <= steps + 1
@@ -30,33 +30,33 @@ def test_a_recording_shows_the_whole_episode(run: Path, tmp_path: Path, suffix: 
     assert frames.std() > 10
 
 
-def test_without_a_screen_the_error_names_the_way_out(
+def test_without_a_display_the_error_suggests_a_video(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     result = call(["play", str(run)])
     assert result.code == 2
-    assert "there is no screen to play on; write a video with --record out.mp4" in result.err
+    assert "there is no display to play on; write a video with --record out.mp4" in result.err
 
 
-def test_a_film_of_another_kind_is_refused(run: Path, tmp_path: Path) -> None:
-    result = call(["play", str(run), "--record", str(tmp_path / "film.avi")])
+def test_a_video_of_another_format_is_refused(run: Path, tmp_path: Path) -> None:
+    result = call(["play", str(run), "--record", str(tmp_path / "video.avi")])
     assert result.code == 2
-    assert "film.avi: a video's name must end in .gif or .mp4, not '.avi'" in result.err
+    assert "video.avi: a video's name must end in .gif or .mp4, not '.avi'" in result.err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_film_that_cannot_be_written_is_refused(run: Path, tmp_path: Path) -> None:
+def test_a_video_that_cannot_be_written_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = call(["play", str(run), "--record", str(tmp_path / "file" / "film.gif")])
+    result = call(["play", str(run), "--record", str(tmp_path / "file" / "video.gif")])
     assert (result.code, result.err.count("\n")) == (2, 1)
 
 
-def test_a_video_of_what_cannot_be_drawn_is_refused_before_training(tmp_path: Path) -> None:
+def test_a_video_of_what_cannot_be_rendered_is_refused_before_training(tmp_path: Path) -> None:
     result = call("train ppo --env.id operant/ConstantReward-v0 --video gif", tmp_path)
     assert result.code == 2
-    assert "cannot be drawn (render_mode 'rgb_array')" in result.err
+    assert "cannot be rendered (render_mode 'rgb_array')" in result.err
     assert not list(tmp_path.iterdir())
 
 
@@ -66,7 +66,7 @@ def test_a_video_can_end_a_run(tmp_path: Path) -> None:
 
 
 def test_colours_from_zero_to_one_become_bytes_and_small_pictures_large() -> None:
-    seen = picture(np.array([[[0.0, 0.5, 1.0]]]).repeat(10, 0).repeat(20, 1))
+    seen = as_image(np.array([[[0.0, 0.5, 1.0]]]).repeat(10, 0).repeat(20, 1))
     assert seen.shape == (160, 320, 3)
     assert seen.dtype == np.uint8
     assert seen[0, 0].tolist() == [0, 128, 255]
@@ -74,5 +74,5 @@ def test_colours_from_zero_to_one_become_bytes_and_small_pictures_large() -> Non
 
 @pytest.mark.parametrize("frame", [None, "text", np.zeros((4, 4))])
 def test_what_is_no_picture_is_refused(frame: object) -> None:
-    with pytest.raises(UsageError, match="rendering gave"):
-        picture(frame)
+    with pytest.raises(UsageError, match=r"render\(\) returned .*; expected an image"):
+        as_image(frame)

@@ -10,7 +10,7 @@ import pytest
 from running import AGENTS, COMMON, call, only_run
 
 from operant.core.errors import UsageError
-from operant.report.profile import draw, profile, table
+from operant.report.profile import plot_profile, profile, table
 
 FAST = {"acting": 0.1, "stepping": 0.2, "storing": 0.05, "learning": 0.6}
 SLOW = {"acting": 0.2, "stepping": 0.1, "storing": 0.1, "learning": 0.6}
@@ -56,7 +56,7 @@ def test_a_run_without_a_line_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_drawn(tmp_path: Path) -> None:
-    draw(profile(written(tmp_path, (1000, 1000.0, FAST))), tmp_path / "profile.png")
+    plot_profile(profile(written(tmp_path, (1000, 1000.0, FAST))), tmp_path / "profile.png")
     assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
 
 

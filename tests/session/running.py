@@ -108,11 +108,11 @@ def at_call(
     put(owner, name, watched)
 
 
-class Nursery:
+class ForkServer:
     """Forks processes for the command line from one that has imported everything already."""
 
     def __enter__(self) -> Self:
-        script = Path(__file__).with_name("nursery.py")
+        script = Path(__file__).with_name("fork_server.py")
         self.process = subprocess.Popen(
             [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

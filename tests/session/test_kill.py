@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import AGENTS, OFTEN, Nursery, only_run, trace, train
+from running import AGENTS, OFTEN, ForkServer, only_run, trace, train
 
 DURABLE = "operant.session.checkpoint.durable"
 PHASES = {
@@ -35,8 +35,8 @@ PHASES = {
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as found:
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as found:
         yield found
 
 
@@ -46,10 +46,10 @@ def begin_or_resume(runs: Path, line: str) -> str:
     return f"resume --quiet --runs {runs}" if begun else f"{line} {OFTEN} --runs {runs}"
 
 
-def unharmed(nursery: Nursery, line: str, runs: Path) -> tuple[bytes, str]:
+def unharmed(fork_server: ForkServer, line: str, runs: Path) -> tuple[bytes, str]:
     """The trace of a run that nobody kills."""
-    nursery.start(begin_or_resume(runs, line))
-    assert nursery.wait() == 0
+    fork_server.start(begin_or_resume(runs, line))
+    assert fork_server.wait() == 0
     return trace(only_run(runs))
 
 
@@ -60,42 +60,42 @@ def begun(runs: Path) -> Path:
 
 
 def test_a_run_killed_in_every_phase_ends_as_if_never_killed(
-    tmp_path: Path, nursery: Nursery
+    tmp_path: Path, fork_server: ForkServer
 ) -> None:
-    whole = unharmed(nursery, AGENTS["dqn"], tmp_path / "whole")
+    whole = unharmed(fork_server, AGENTS["dqn"], tmp_path / "whole")
     runs, codes = tmp_path / "cut", {}
     for phase, kill_at in PHASES.items():
-        nursery.start(begin_or_resume(runs, AGENTS["dqn"]), kill_at)
-        codes[phase] = nursery.wait()
+        fork_server.start(begin_or_resume(runs, AGENTS["dqn"]), kill_at)
+        codes[phase] = fork_server.wait()
     assert codes == dict.fromkeys(PHASES, -signal.SIGKILL)
-    nursery.start(begin_or_resume(runs, AGENTS["dqn"]))
-    assert nursery.wait() == 0
+    fork_server.start(begin_or_resume(runs, AGENTS["dqn"]))
+    assert fork_server.wait() == 0
     assert trace(begun(runs)) == whole
 
 
-def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, nursery: Nursery) -> None:
+def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, fork_server: ForkServer) -> None:
     line = f"train a2c --steps 20 {OFTEN} --runs {tmp_path}"
-    nursery.start(line, ("operant.report.plot:plot_runs", 1))
-    assert nursery.wait() == -signal.SIGKILL
+    fork_server.start(line, ("operant.report.plot:plot_runs", 1))
+    assert fork_server.wait() == -signal.SIGKILL
     done = trace(only_run(tmp_path))
-    nursery.start(f"resume {only_run(tmp_path)}")
-    assert nursery.wait() == 0
+    fork_server.start(f"resume {only_run(tmp_path)}")
+    assert fork_server.wait() == 0
     assert trace(only_run(tmp_path)) == done
 
 
 @pytest.mark.parametrize(("name", "steps"), [("a2c", 1500), ("ppo", 1500), ("sac", 400)])
 def test_a_run_killed_five_times_at_random_ends_as_if_never_killed(
-    name: str, steps: int, tmp_path: Path, nursery: Nursery
+    name: str, steps: int, tmp_path: Path, fork_server: ForkServer
 ) -> None:
     line, moments, runs = f"{AGENTS[name]} --steps {steps}", random.Random(5), tmp_path / "cut"
-    whole = unharmed(nursery, line, tmp_path / "whole")
+    whole = unharmed(fork_server, line, tmp_path / "whole")
     for _ in range(5):
-        pid = nursery.start(begin_or_resume(runs, line))
+        pid = fork_server.start(begin_or_resume(runs, line))
         time.sleep(moments.uniform(0.0, 0.2))
         os.kill(pid, signal.SIGKILL)
-        assert nursery.wait() == -signal.SIGKILL
-    nursery.start(begin_or_resume(runs, line))
-    assert nursery.wait() == 0
+        assert fork_server.wait() == -signal.SIGKILL
+    fork_server.start(begin_or_resume(runs, line))
+    assert fork_server.wait() == 0
     assert trace(begun(runs)) == whole
 
 

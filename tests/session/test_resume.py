@@ -69,7 +69,7 @@ def test_sigterm_saves_and_says_how_to_go_on(
     assert result.code == 143
     step = newest(run / "checkpoints").step
     assert 60 < step <= 70
-    assert result.out == f"stopped at step {step}; go on with: operant resume {run}\n"
+    assert result.out == f"stopped at step {step}; continue with: operant resume {run}\n"
 
 
 def test_a_second_ctrl_c_leaves_at_once_and_loses_no_checkpoint(
@@ -79,7 +79,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_no_checkpoint(
         stop_at(patch, 25, signal.SIGINT, times=2)
         result = call(f"{A2C} {COMMON}", tmp_path)
     assert (result.code, result.err.count("\n")) == (130, 1)
-    assert "interrupted; the last checkpoint is whole" in result.err
+    assert "interrupted; the last checkpoint is complete" in result.err
     resume(only_run(tmp_path))
     assert trace(only_run(tmp_path)) == whole
 
@@ -103,7 +103,7 @@ def test_resume_without_a_name_takes_the_newest_unfinished_run(
 def test_resuming_a_finished_run_says_so_and_changes_nothing(tmp_path: Path) -> None:
     run = train("train a2c --steps 40", tmp_path)
     before = trace(run)
-    assert resume(run) == f"{run} is finished; nothing is left to do\n"
+    assert resume(run) == f"{run} is finished; there is nothing to resume\n"
     assert trace(run) == before
 
 
@@ -133,7 +133,7 @@ def test_with_every_checkpoint_torn_nothing_begins_again_in_silence(
     log = (run / "metrics.jsonl").read_bytes()
     for path in listing(run / "checkpoints"):
         (path / "MANIFEST.json").write_text("{}")
-    assert "none of its checkpoints is whole (ckpt-" in resume(run, code=1)
+    assert "none of its checkpoints is complete (ckpt-" in resume(run, code=1)
     assert (run / "metrics.jsonl").read_bytes() == log
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_saved_exactly_says_so_and_goes_on(
         run = train(f"{line} {small} --steps 24", tmp_path, code=130)
     manifest = newest(run / "checkpoints").manifest
     assert manifest["exact"] is False
-    assert manifest["reasons"] == ["ALE/Pong-v5 cannot be saved; its episodes start anew"]
+    assert manifest["reasons"] == ["the environments cannot be saved; their episodes start anew"]
     said = resume(run)
     assert "operant: warning: these environments cannot be restored" in said
     assert json.loads((run / "done.json").read_text())["step"] >= 24

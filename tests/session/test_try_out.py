@@ -18,8 +18,9 @@ from operant.core.experience import HiddenState
 from operant.core.spaces import Spaces
 from operant.envs.providers.gymnasium import EnvConfig
 from operant.memory.replay_settings import ReplayConfig
+from operant.session.build import Trial
 from operant.session.run_settings import run_config
-from operant.session.try_out import Trial, check_memory, human, memory_needed
+from operant.session.try_out import check_memory, human, memory_needed
 
 GIB = 2**30
 FRAMES = Spaces(
@@ -27,7 +28,7 @@ FRAMES = Spaces(
     {"action": Discrete(6)},
     stacked=("observation",),
 )
-DISK = "replay, when full, on disk"
+DISK = "replay buffer, when full, on disk"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,8 @@ def memory(gib: float, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_million_atari_steps_are_foretold(frames: Any, gib: float) -> None:
     needed = memory_needed(trial(replay_size=1_000_000, replay_frames=frames))
-    assert needed["replay, when full"] / GIB == pytest.approx(gib, abs=0.05)
-    assert needed["total"] - needed["replay, when full"] == needed["chunk"]
+    assert needed["replay buffer, when full"] / GIB == pytest.approx(gib, abs=0.05)
+    assert needed["total"] - needed["replay buffer, when full"] == needed["rollout"]
 
 
 def test_priorities_take_memory_of_their_own() -> None:
@@ -74,7 +75,7 @@ def test_priorities_take_memory_of_their_own() -> None:
 def test_a_replay_on_disk_takes_no_memory(tmp_path: Path) -> None:
     needed = memory_needed(trial(replay_size=1_000_000, replay_dir=str(tmp_path)))
     assert needed[DISK] / GIB == pytest.approx(6.7, abs=0.05)
-    assert needed["total"] == needed["chunk"]
+    assert needed["total"] == needed["rollout"]
 
 
 def test_what_does_not_fit_is_refused_with_the_figures_and_the_remedies(
@@ -83,7 +84,11 @@ def test_what_does_not_fit_is_refused_with_the_figures_and_the_remedies(
     memory(4, monkeypatch)
     with pytest.raises(UsageError) as error:
         check_memory(trial(replay_size=1_000_000))
-    told = ("needs 6.7 GiB of memory", "6.7 GiB of it for the replay, when full", "has 4.0 GiB")
+    told = (
+        "needs 6.7 GiB of memory",
+        "6.7 GiB of it for the replay buffer",
+        "has 4.0 GiB",
+    )
     remedies = ("agent.replay_size", "agent.replay_dir", "env.num_envs")
     assert [part for part in (*told, *remedies) if part not in str(error.value)] == []
 
@@ -104,7 +109,7 @@ def test_on_disk_the_disk_counts_and_memory_does_not(
     monkeypatch.setattr(os, "statvfs", lambda path: space)
     check_memory(asked)
     space.f_bavail = 5
-    with pytest.raises(UsageError, match=r"agent.replay_dir = .* needs 6.7 GiB .* 5.0 GiB free"):
+    with pytest.raises(UsageError, match=r"agent.replay_dir = .* needs 6.7 GiB .* 5.0 GiB are"):
         check_memory(asked)
 
 

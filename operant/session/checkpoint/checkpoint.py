@@ -1,8 +1,8 @@
-"""Checkpoints: `ckpt-<step>/` directories that are complete or not there, and never run code.
+"""Checkpoints: `ckpt-<step>/` directories that are complete or absent, and run no code.
 
-A checkpoint is written beside, flushed, verified and renamed. `MANIFEST.json` names the size and
-SHA-256 of the two other files, `state.json` and `tensors.safetensors`; what does not agree with
-it is not loaded.
+A checkpoint is written under a temporary name, flushed, verified and renamed. `MANIFEST.json` has
+the size and SHA-256 of the two other files, `state.json` and `tensors.safetensors`; a checkpoint
+that does not match its manifest is not loaded.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from operant.session.checkpoint.manifest import MANIFEST, STATE, TENSORS, make_m
 
 NAME = re.compile(r"ckpt-(\d{12})(\.old)?")  # `.old` exists only while its step is saved again
 TEMPORARY = ".tmp-"
-LARGE = 64 << 20  # bytes of a tensor that is read from its file only where it is needed
+MAPPED_SIZE = 64 << 20  # bytes from which on a tensor stays memory-mapped
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that was read and agrees with its manifest."""
+    """A checkpoint that was read and matches its manifest."""
 
     step: int
     state: Any
@@ -49,8 +49,8 @@ def save(
 ) -> Path:
     """Save `state` as `ckpt-<step>`, then remove all but the `keep` newest.
 
-    `reasons` say why going on from here is not bit for bit, if it is not; `extra` is kept in the
-    manifest. Checkpoints of later steps belong to a future that was given up, and are removed.
+    `reasons` say why resuming from it is not bit for bit, if so; `extra` is kept in the manifest.
+    Checkpoints of later steps, left by a run that was since resumed from earlier, are removed.
     """
     if step < 0 or keep < 1:
         raise ValueError(f"step = {step}, keep = {keep}: expected at least 0 and at least 1")
@@ -60,7 +60,7 @@ def save(
     skeleton, tensors = encode(state)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _sweep(directory, files)
+        _remove_leftovers(directory, files)
         files.make(temporary)
         digests = {
             TENSORS: files.write(temporary / TENSORS, safetensors(tensors)),
@@ -80,7 +80,7 @@ def save(
 
 
 def load(path: Path) -> Checkpoint:
-    """Read exactly this checkpoint; what is torn or altered is refused by name."""
+    """Read this checkpoint; an incomplete or altered one is an error."""
     manifest = verify(path)
     if NAME.fullmatch(path.name) and _step(path) != manifest["step"]:
         raise CheckpointError(f"{path}: holds step {manifest['step']}, not the one in its name")
@@ -88,7 +88,7 @@ def load(path: Path) -> Checkpoint:
         with open_regular(path / STATE) as file:
             skeleton = json.loads(file.read())
         with safe_open(path / TENSORS, framework="pt") as stored:
-            tensors = {name: _taken(stored.get_tensor(name)) for name in stored.keys()}  # noqa: SIM118  # not a dict
+            tensors = {name: _copied(stored.get_tensor(name)) for name in stored.keys()}  # noqa: SIM118  # not a dict
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error}") from None
     try:
@@ -97,15 +97,15 @@ def load(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path}: {error}") from None
 
 
-def _taken(mapped: Tensor) -> Tensor:
-    """A copy, since others may write the file; a replay may not fit into memory twice."""
-    return mapped if mapped.nbytes >= LARGE else mapped.clone()
+def _copied(mapped: Tensor) -> Tensor:
+    """A copy, as others may write the file, but not of large tensors, such as a replay buffer's."""
+    return mapped if mapped.nbytes >= MAPPED_SIZE else mapped.clone()
 
 
 def newest(directory: Path, warn: Callable[[str], None] = lambda message: None) -> Checkpoint:
-    """The newest checkpoint that is whole; `warn` hears of each that is not.
+    """The newest complete checkpoint; `warn` is called for each that is not.
 
-    With none left this is an error: a run is never begun again in silence.
+    If there is none this is an error, so that a run never silently starts again.
     """
     found = listing(directory)
     for path in reversed(found):
@@ -116,11 +116,11 @@ def newest(directory: Path, warn: Callable[[str], None] = lambda message: None) 
     if not found:
         raise CheckpointError(f"{directory}: holds no checkpoint")
     names = ", ".join(path.name for path in found)
-    raise CheckpointError(f"{directory}: none of its checkpoints is whole ({names})")
+    raise CheckpointError(f"{directory}: none of its checkpoints is complete ({names})")
 
 
 def listing(directory: Path) -> list[Path]:
-    """All checkpoints there, oldest first; whether they are whole is not looked at."""
+    """All checkpoints in a directory, oldest first, complete or not."""
     if not directory.is_dir():
         return []
     found = [path for path in directory.iterdir() if NAME.fullmatch(path.name)]
@@ -137,7 +137,7 @@ def _json(value: Any, indent: int | None = None) -> bytes:
 
 
 def _publish(temporary: Path, final: Path, files: Durable) -> None:
-    """Rename into place; one of the same step stays loadable until the new one is there."""
+    """Rename to the final name; an older one of the same step stays loadable until then."""
     old = final.with_name(final.name + ".old")
     if final.exists():
         if old.exists():
@@ -151,14 +151,14 @@ def _prune(directory: Path, step: int, keep: int, files: Durable) -> None:
     current = [path for path in found if _step(path) <= step and not path.name.endswith(".old")]
     for path in found:
         if path not in current[-keep:]:
-            # Under a temporary name first: a removal cut short leaves nothing that looks whole.
-            aside = directory / f"{TEMPORARY}{path.name}"
-            files.rename(path, aside)
-            files.remove(aside)
+            # Renamed first: an interrupted removal leaves nothing that looks like a checkpoint.
+            doomed = directory / f"{TEMPORARY}{path.name}"
+            files.rename(path, doomed)
+            files.remove(doomed)
 
 
-def _sweep(directory: Path, files: Durable) -> None:
-    """Remove what interrupted saves and removals left; the run's lock says they are not alive."""
+def _remove_leftovers(directory: Path, files: Durable) -> None:
+    """Remove what interrupted saves and removals left; the run's lock excludes live ones."""
     for path in list(directory.iterdir()):
         if path.name.startswith(TEMPORARY):
             files.remove(path)

@@ -1,4 +1,4 @@
-"""File operations that survive a crash, each announced first so that a test can crash there."""
+"""File operations that survive a crash, with a hook before each so that tests can crash there."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-CHUNK = 1 << 23
+PIECE = 1 << 23  # bytes read or written at once
 
 
 class Digest(NamedTuple):
-    """How much a file holds, and the SHA-256 of it."""
+    """The size of a file and its SHA-256."""
 
     size: int
     sha256: str
 
 
 class Durable:
-    """Writes, renames and removals that have reached the disk when they return."""
+    """Writes, renames and removals that have reached the disk when they return.
+
+    `before` is called with a description of each operation.
+    """
 
     def __init__(self, before: Callable[[str], None] = lambda operation: None) -> None:
         self.before = before
@@ -31,7 +34,7 @@ class Durable:
         directory.mkdir()
 
     def write(self, path: Path, pieces: Iterable[bytes]) -> Digest:
-        """Write `pieces` to a new file; the digest is of the very bytes that were written."""
+        """Write `pieces` to a new file; the digest of the bytes written."""
         self.before(f"write {path.name}")
         hasher, size = hashlib.sha256(), 0
         with path.open("xb", buffering=0) as file:
@@ -62,7 +65,7 @@ class Durable:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file that is no link, pipe or device; OSError otherwise."""
+    """Open a regular file; a link, pipe or device is an OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     file = os.fdopen(descriptor, "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -72,7 +75,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def digest(path: Path) -> Digest:
-    """The digest of a file as it is on disk."""
+    """The digest of a file on disk."""
     hasher, size = hashlib.sha256(), 0
     with open_regular(path) as file:
         for piece in _pieces(file):
@@ -82,7 +85,7 @@ def digest(path: Path) -> Digest:
 
 
 def _pieces(file: BinaryIO) -> Iterator[memoryview]:
-    buffer = memoryview(bytearray(CHUNK))
+    buffer = memoryview(bytearray(PIECE))
     while count := file.readinto(buffer):  # type: ignore[attr-defined]  # a FileIO has it
         yield buffer[:count]
 

@@ -1,7 +1,7 @@
-"""A tree of state as a JSON skeleton and named tensors, and back; nothing in it can run.
+"""Nested state as JSON and named tensors, and back; decoding runs no code.
 
-In the skeleton, null, true, false, numbers, strings and lists are themselves. All else is an
-object with one key that says what it is: `{"tuple": [...]}`, `{"tensor": "agent.network.weight"}`.
+In the JSON, null, true, false, numbers, strings and lists stand for themselves. Everything else is
+an object whose one key is its type: `{"tuple": [...]}`, `{"tensor": "agent.network.weight"}`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import CHUNK
+from operant.session.checkpoint.durable import PIECE
 
-SCALAR_KINDS = "biufc"  # NumPy's plain numbers; an object would need code to come back
+SCALAR_KINDS = "biufc"  # NumPy's kinds of plain numbers; decoding objects would run code
 Tensors = dict[str, Tensor]
 DTYPES = {
     torch.float64: "F64",
@@ -40,7 +40,7 @@ DTYPES = {
 
 
 def encode(state: Any) -> tuple[Any, Tensors]:
-    """The skeleton of `state`, and its tensors and arrays by name; they share its memory."""
+    """`state` as JSON values, and its tensors and arrays by name, which share its memory."""
     tensors: Tensors = {}
     return _encode(state, "", tensors), tensors
 
@@ -59,23 +59,23 @@ def _encode(value: Any, path: str, tensors: Tensors) -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, Tensor):
-        return {"tensor": _keep(value.detach(), path, tensors)}
+        return {"tensor": _add_tensor(value.detach(), path, tensors)}
     if isinstance(value, np.ndarray):
-        return {"array": _keep(_as_tensor(value, path), path, tensors)}
+        return {"array": _add_tensor(_as_tensor(value, path), path, tensors)}
     return _encode_other(value, path, tensors)
 
 
 def _encode_other(value: Any, path: str, tensors: Tensors) -> Any:
     if isinstance(value, bytes):
-        return {"bytes": _text(value)}
+        return {"bytes": _to_base64(value)}
     if isinstance(value, np.generic) and value.dtype.kind in SCALAR_KINDS:
-        return {"scalar": [value.dtype.str, _text(value.tobytes())]}
+        return {"scalar": [value.dtype.str, _to_base64(value.tobytes())]}
     if isinstance(value, dict):
         parts = [(key, _encode(part, f"{path}.{key}", tensors)) for key, part in value.items()]
         if all(type(key) is str for key in value):
             return {"dict": dict(parts)}
         return {"items": [[_encode(key, f"{path} key", {}), part] for key, part in parts]}
-    # A named tuple would come back as a plain one, so it is refused rather than changed.
+    # A named tuple would be decoded as a plain one, so it is refused.
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         items = [_encode(part, f"{path}.{i}", tensors) for i, part in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
@@ -87,7 +87,7 @@ def _encode_other(value: Any, path: str, tensors: Tensors) -> Any:
 
 def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    # torch takes neither negative strides nor, without a warning, memory that is read-only.
+    # torch accepts no negative strides, and warns of read-only memory.
     plain = native if native.flags.c_contiguous and native.flags.writeable else native.copy()
     try:
         return torch.from_numpy(plain)
@@ -95,21 +95,21 @@ def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
         raise CheckpointError(f"state{path}: arrays of {array.dtype} cannot be saved") from None
 
 
-def _keep(tensor: Tensor, path: str, tensors: Tensors) -> str:
+def _add_tensor(tensor: Tensor, path: str, tensors: Tensors) -> str:
     name = wanted = path.lstrip(".") or "state"
     count = 1
-    while name in tensors or name == "__metadata__":  # dots in keys can make two paths alike
+    while name in tensors or name == "__metadata__":  # keys with dots can make two paths equal
         count += 1
         name = f"{wanted}#{count}"
     tensors[name] = tensor
     return name
 
 
-def _text(raw: bytes) -> str:
+def _to_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-def _raw(text: str) -> bytes:
+def _from_base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
@@ -117,7 +117,7 @@ def _scalar(pair: list[str]) -> np.generic:
     dtype = np.dtype(pair[0])
     if dtype.kind not in SCALAR_KINDS:
         raise ValueError(f"a scalar of {dtype}")
-    scalar: np.generic = np.frombuffer(_raw(pair[1]), dtype)[0]
+    scalar: np.generic = np.frombuffer(_from_base64(pair[1]), dtype)[0]
     return scalar
 
 
@@ -129,7 +129,7 @@ def _decode(skeleton: Any, tensors: Mapping[str, Tensor]) -> Any:
     ((kind, content),) = skeleton.items()
     plain: dict[str, Callable[[Any], Any]] = {
         "float": float,
-        "bytes": _raw,
+        "bytes": _from_base64,
         "scalar": _scalar,
         "tensor": lambda name: tensors[name],
         "array": lambda name: tensors[name].numpy(),
@@ -143,10 +143,10 @@ def _decode(skeleton: Any, tensors: Mapping[str, Tensor]) -> Any:
 def safetensors(tensors: dict[str, Tensor]) -> Iterator[bytes]:
     """The bytes of a safetensors file, in pieces.
 
-    Written here because the library's writer refuses tensors that share memory, hides the errno
-    of a full disk and would have to be read again to be hashed.
+    Not by the library, whose writer refuses tensors that share memory, hides the errno of a full
+    disk, and whose file would have to be read again to be hashed.
     """
-    # Widest first, as the library does, so that every tensor is aligned.
+    # Largest element size first, as the library does, so that every tensor is aligned.
     ordered = sorted(tensors.items(), key=lambda item: -item[1].element_size())
     header: dict[str, Any] = {}
     end = 0
@@ -164,8 +164,8 @@ def safetensors(tensors: dict[str, Tensor]) -> Iterator[bytes]:
 
 
 def _bytes_of(tensor: Tensor) -> Iterator[bytes]:
-    # A single element may keep a stride of zero and still pass for contiguous.
+    # A tensor of one element can have a stride of zero and still count as contiguous.
     flat = tensor.cpu().contiguous().as_strided((tensor.numel(),), (1,))
     raw = flat.view(torch.uint8).numpy()
-    for begin in range(0, len(raw), CHUNK):
-        yield raw[begin : begin + CHUNK].tobytes()
+    for begin in range(0, len(raw), PIECE):
+        yield raw[begin : begin + PIECE].tobytes()

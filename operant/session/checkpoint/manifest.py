@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: what it holds, who wrote it, and the digest of every file."""
+"""The manifest of a checkpoint: its step, the versions that wrote it, and a digest of each file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from operant.session.checkpoint.durable import Digest, digest, open_regular
 
 SCHEMA = 1
 MANIFEST, STATE, TENSORS = "MANIFEST.json", "state.json", "tensors.safetensors"
-LARGEST_MANIFEST = 1 << 26
+MAX_MANIFEST_SIZE = 1 << 26
 
 
 def make_manifest(
     step: int, digests: dict[str, Digest], reasons: list[str], extra: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `verify` will hold the files against."""
+    """The content of the manifest, which `verify` compares the files with."""
     content = {
         "schema": SCHEMA,
         "step": step,
@@ -45,9 +45,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     where = path / MANIFEST
     try:
         with open_regular(where) as file:
-            manifest = json.loads(file.read(LARGEST_MANIFEST))
+            manifest = json.loads(file.read(MAX_MANIFEST_SIZE))
     except (ValueError, RecursionError):
-        raise CheckpointError(f"{where}: is not JSON: torn or altered") from None
+        raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
@@ -55,17 +55,17 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
         raise CheckpointError(f"{where}: has format {schema!r}; this version reads {SCHEMA}")
-    for name in {*manifest["files"], STATE, TENSORS}:
-        # Fixed names: no path out of the directory can be asked for.
-        if name not in (STATE, TENSORS) or name not in manifest["files"]:
-            raise CheckpointError(f"{where}: names the files {sorted(manifest['files'])}, not ours")
+    # Only fixed names, so that no path can lead out of the directory.
+    if set(manifest["files"]) != {STATE, TENSORS}:
+        found = sorted(manifest["files"])
+        raise CheckpointError(f"{where}: names the files {found}; expected {STATE} and {TENSORS}")
     if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
         raise CheckpointError(f"{where}: was altered")
     return manifest
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """The manifest, if every file agrees with it."""
+    """The manifest, after checking that every file matches it."""
     manifest = _read_manifest(path)
     for name, expected in manifest["files"].items():
         try:
@@ -81,5 +81,5 @@ def verify(path: Path) -> dict[str, Any]:
 
 
 def _own_hash(content: dict[str, Any]) -> str:
-    """The manifest guards the files; this guards the manifest."""
+    """The SHA-256 of the manifest's own content."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8")).hexdigest()

@@ -116,7 +116,7 @@ def test_a_loaded_state_owns_its_memory(tmp_path: Path) -> None:
 def test_what_is_large_is_left_in_its_file_even_when_that_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "LARGE", 4096)
+    monkeypatch.setattr(checkpoint, "MAPPED_SIZE", 4096)
     path = save(tmp_path, 1, {"large": torch.arange(1024.0), "small": torch.arange(8.0)})
     state = load(path).state
     with (path / "tensors.safetensors").open("r+b") as file:

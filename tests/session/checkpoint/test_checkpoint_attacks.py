@@ -88,7 +88,7 @@ def test_with_all_of_them_bad_nothing_begins_from_scratch(good: Path) -> None:
     for path in good.parent.iterdir():
         (path / "state.json").write_bytes(b"{}")
     heard: list[str] = []
-    with pytest.raises(CheckpointError, match="none of its checkpoints is whole"):
+    with pytest.raises(CheckpointError, match="none of its checkpoints is complete"):
         newest(good.parent, heard.append)
     assert len(heard) == 2
 

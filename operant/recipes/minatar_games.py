@@ -1,4 +1,4 @@
-"""MinAtar: five small games of 10x10 pixels."""
+"""MinAtar: five miniature Atari games of 10x10 pixels."""
 
 from operant.session.recipe import Recipe
 
@@ -7,7 +7,7 @@ RECIPES = (
         name="ppo-minatar",
         algorithm="ppo",
         pattern="MinAtar/*",
-        about="Breakout above 5 within 300k steps",
+        about="mean return above 5 on Breakout within 300k steps",
         settings={
             "steps": 300_000,
             "threads": 2,
@@ -26,7 +26,7 @@ RECIPES = (
         name="dqn-minatar",
         algorithm="dqn",
         pattern="MinAtar/*",
-        about="Breakout above 5 within 300k steps",
+        about="mean return above 5 on Breakout within 300k steps",
         settings={
             "steps": 300_000,
             "threads": 2,

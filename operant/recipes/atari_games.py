@@ -1,4 +1,4 @@
-"""Atari through the Arcade Learning Environment, preprocessed as in the papers."""
+"""Atari games of the Arcade Learning Environment, preprocessed as in the papers."""
 
 from operant.session.recipe import Recipe
 
@@ -26,7 +26,7 @@ RECIPES = (
         name="ppo-atari-pong",
         algorithm="ppo",
         pattern="ALE/Pong-v5",
-        about="a first look at Pong: larger steps, so that it moves within 300k",
+        about="a short run on Pong: a larger learning rate, so that it improves within 300k steps",
         settings={
             "steps": 300_000,
             "log_every": 10_000,
@@ -45,7 +45,7 @@ RECIPES = (
         name="dqn-atari",
         algorithm="dqn",
         pattern="ALE/*",
-        about="the settings of the Nature paper, with Adam and a smaller replay",
+        about="the settings of the Nature paper, with Adam and a smaller replay buffer",
         settings={
             "steps": 10_000_000,
             "log_every": 10_000,

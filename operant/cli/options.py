@@ -1,0 +1,59 @@
+"""The options of each command, besides the settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from operant.core.config import Config, Count, CountOrZero
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Config):
+    """What to start from, where to write, and what to show."""
+
+    config: str | None = None  # YAML file with settings; flags override it
+    recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
+    dry_run: bool = False  # print the settings, the network and the memory needed, and stop
+    runs: str = "runs"  # directory for run directories
+    name: str = ""  # prefix of the run directory; default: agent, environment and seed
+    video: Literal["none", "gif", "mp4"] = "none"  # record an episode of the trained agent
+    profile: bool = False  # print and plot where the time went
+    quiet: bool = False  # show no progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions(Config):
+    """Where runs are, and what to show."""
+
+    runs: str = "runs"  # directory of run directories
+    profile: bool = False  # print and plot where the time went
+    quiet: bool = False  # show no progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions(Config):
+    """How to evaluate, and where runs are."""
+
+    episodes: Count = 20  # number of evaluation episodes
+    seed: CountOrZero = 1_000  # random seed of the environments
+    json: bool = False  # print the result as one JSON object
+    runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions(Config):
+    """What to play, and where runs are."""
+
+    record: str | None = None  # write a .gif or .mp4 file instead of opening a window
+    episodes: Count = 1  # number of episodes
+    runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(Config):
+    """What to plot, and where runs are."""
+
+    out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
+    metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
+    runs: str = "runs"  # directory of run directories

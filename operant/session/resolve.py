@@ -1,0 +1,184 @@
+"""What `auto` and 0 stand for in a run on this machine, and why: the one place that decides it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from operant.agents.compiling import one_program
+from operant.core import tree
+from operant.core.errors import UsageError
+from operant.core.spaces import Spaces, is_mask
+from operant.envs.managers.choose import cores, native
+from operant.envs.providers.gymnasium import EnvConfig, make_env
+from operant.networks.precision import resolve_precision
+from operant.ops.distribution import masks_of
+from operant.ops.explore import uniform
+from operant.session.run_settings import RunConfig
+
+PROBE_SECONDS = 0.25  # for measuring how long a step of the environment takes
+SLOW_STEP = 100e-6  # seconds of a step above which a process that waits for it pays
+MIN_STEP_SAVING = 0.4e-3  # seconds that workers must save in a step of all environments
+MIN_BATCH_SAVING = 1e-3  # seconds that they must save in a batch, to be worth waking up
+MAX_WAITING_PROCESSES = 64  # for environments that mostly wait, such as those behind a network
+# Multiplications in a layer from which on several threads pay: between 64x64 and 256x256 units for
+# 256 rows.
+MIN_THREADED_PRODUCTS = 4_000_000
+# Compiling takes 10 to 30 s, and saves half a millisecond or more in each gradient step.
+MIN_COMPILED_STEPS = 25_000
+MAX_ERROR_LENGTH = 160  # characters of a compiler's message that are shown
+EVALUATIONS = 10  # in a run, where their interval is not given
+
+Changes = dict[str, Any]  # to the fields of a RunConfig
+
+
+def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
+    """The configuration with every `auto` and 0 replaced, and the reasons, one a line."""
+    device = resolve_device(config.device)
+    changes, why_sampler = choose_sampler(config, device)
+    config = replace(config, device=device, **changes)
+    images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
+    precision = resolve_precision(config.network.precision, images, device)
+    compiled, why_compiled = choose_compile(config, images, device)
+    every = config.eval.every or max(1, config.steps // EVALUATIONS)
+    config = replace(
+        config,
+        threads=config.threads or choose_threads(config, images),
+        network=replace(config.network, precision=precision),
+        compile=compiled,
+        eval=replace(config.eval, every=every),
+    )
+    return config, "\n".join(filter(None, (why_sampler, why_compiled)))
+
+
+def resolve_device(device: str) -> str:
+    """The device that `auto` stands for, or the given one if PyTorch can use it."""
+    chosen = device
+    if device == "auto":
+        chosen = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros((), device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise UsageError(f"device = {device!r}: {first}; expected cpu, cuda …") from error
+    return chosen
+
+
+def choose_threads(config: RunConfig, images: bool) -> int:
+    """One thread for small networks, which several would slow down; else all that are free."""
+    sizes = config.network.hidden
+    widest = max((a * b for a, b in pairwise(sizes)), default=0)
+    products = widest * config.agent.gradient_rows(config.env.num_envs)
+    if not images and products < MIN_THREADED_PRODUCTS:
+        return 1
+    # The workers of an asynchronous sampler compute while the agent learns.
+    busy = worker_count(config) if config.sampler == "async" else 0
+    return max(1, cores() - busy)
+
+
+def worker_count(config: RunConfig) -> int:
+    """How many worker processes a parallel or asynchronous sampler has."""
+    given = config.env.workers or (1 if config.sampler == "async" else cores())
+    return min(given, config.env.num_envs)
+
+
+def choose_sampler(config: RunConfig, device: str) -> tuple[Changes, str]:
+    """The sampler that `auto` stands for, as changes to the configuration, and why."""
+    env = config.env
+    if config.sampler != "auto":
+        return {}, ""
+    if env.manager != "auto":
+        return {"sampler": "serial"}, ""
+    if native(env):
+        return {"sampler": "serial"}, f"sampler serial: {env.id} is vectorized natively"
+    if env.num_envs == 1:
+        return {"sampler": "serial"}, "sampler serial: there is one environment"
+    return _choose_by_step_time(config, device, *measure_step(env))
+
+
+def _choose_by_step_time(
+    config: RunConfig, device: str, wall: float, cpu: float
+) -> tuple[Changes, str]:
+    """The choice for environments whose step takes `wall` seconds, `cpu` of them computing."""
+    env, workers = config.env, worker_count(config)
+    takes = f"a step takes {wall * 1e3:.3g} ms"
+    if wall > SLOW_STEP and cpu < wall / 2:
+        processes = min(env.workers or MAX_WAITING_PROCESSES, env.num_envs)
+        changed = replace(env, manager="subproc", workers=processes)
+        why = f"sampler serial over {processes} environment processes: {takes}, mostly waiting"
+        return {"sampler": "serial", "env": changed}, why
+    saved = wall * env.num_envs * (1 - 1 / workers)  # in one step of all environments
+    if saved <= MIN_STEP_SAVING or saved * config.agent.length <= MIN_BATCH_SAVING:
+        return {"sampler": "serial"}, f"sampler serial: {takes}, too short for workers to pay"
+    if device != "cpu":  # workers would have to act without it
+        why = f"sampler serial over {workers} environment processes: {takes} of computing"
+        return {"sampler": "serial", "env": replace(env, manager="subproc")}, why
+    return {"sampler": "parallel"}, f"sampler parallel, {workers} workers: {takes} of computing"
+
+
+def measure_step(config: EnvConfig) -> tuple[float, float]:
+    """Seconds and CPU seconds of a step of one environment under random actions."""
+    env = make_env(config)
+    generator = torch.Generator().manual_seed(0)
+    taken: list[tuple[float, float]] = []
+    try:
+        observation, until = env.reset(seed=0), time.perf_counter() + PROBE_SECONDS
+        while len(taken) < 2 or time.perf_counter() < until:
+            rows = tree.map(lambda x: torch.from_numpy(np.asarray(x)[None]), observation)
+            masks = masks_of(rows, tuple(env.spaces.action))
+            drawn = uniform(env.spaces.action, 1, masks, generator, "cpu")
+            action = {name: x[0].numpy() for name, x in drawn.items()}
+            begin, cpu = time.perf_counter(), time.process_time()
+            observation, _, terminated, truncated, _ = env.step(action)
+            taken.append((time.perf_counter() - begin, time.process_time() - cpu))
+            if terminated or truncated:
+                observation = env.reset()
+    finally:
+        env.close()
+    # Of the quicker steps: in others, this process may have waited for its turn on a busy machine.
+    wall, cpu = np.quantile(taken, 0.2, axis=0)
+    return float(wall), float(cpu)
+
+
+def choose_compile(
+    config: RunConfig, images: bool, device: str
+) -> tuple[Literal["on", "off"], str]:
+    """Whether gradient steps are compiled, and why, if that was `auto` and is worth saying."""
+    if config.compile == "off":
+        return "off", ""
+    recurrent = "a recurrent network is unrolled episode by episode" if config.network.lstm else ""
+    if config.compile == "on":
+        failure = recurrent or compile_failure()
+        if failure:
+            raise UsageError(f"compile = 'on': {failure}; use compile = 'off'")
+        return "on", ""
+    count = config.agent.gradient_steps(config.steps, config.env.num_envs)
+    # Convolutions gain nothing on a CPU, and other devices were not measured.
+    if recurrent or images or device != "cpu" or count < MIN_COMPILED_STEPS:
+        return "off", ""
+    failure = compile_failure()
+    if failure:
+        return "off", f"learning not compiled: {failure}"
+    return "on", f"learning compiled: half a minute once, for {count:,} gradient steps"
+
+
+def compile_failure() -> str:
+    """Why torch.compile does not work on this machine; empty if it does."""
+    number = os.getpid()  # makes a program that no cache has, so that the compiler must run
+
+    def gradient(x: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad((number * x).sin().sum(), x)
+
+    try:
+        one_program(gradient)(torch.ones(8, requires_grad=True))
+    except Exception as error:  # whatever the C++ compiler that it calls fails with
+        first = str(error).strip().split("\n", 1)[0][:MAX_ERROR_LENGTH]
+        return f"torch.compile fails here ({type(error).__name__}: {first})"
+    return ""
