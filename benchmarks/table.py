@@ -1,4 +1,4 @@
-"""Writes the results that were kept into `docs/benchmarks.md`, with their pictures.
+"""Writes the saved results into `docs/benchmarks.md`, with their pictures.
 
 python -m benchmarks.table
 """
@@ -20,35 +20,35 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 HEAD = (
-    "| work | Operant | peer | ratio | aim | limit | of the limit |\n"
+    "| benchmark | Operant | peer | ratio | aim | limit | of the limit |\n"
     "|---|---:|---:|---:|---:|---:|---:|"
 )
-SHORT = " **falls short**"
-FULL_SECONDS = 20.0  # of a run that is worth its figure
+MISSED = " **falls short**"
+FULL_SECONDS = 20.0  # a shorter run is not reliable
 Result = Mapping[str, Any]
 
 
 def main() -> None:
-    """Bring the page up to date."""
-    kept = {name: found for name in WORKS if (found := summary.read(name)) is not None}
-    PAGE.write_text(filled(PAGE.read_text("utf-8"), kept), "utf-8")
-    for name in kept:
+    """Update the page and its pictures."""
+    saved = {name: found for name in WORKS if (found := summary.read(name)) is not None}
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), saved), "utf-8")
+    for name in saved:
         shutil.copyfile(summary.HOME / f"{name}.png", DOCS / picture(name))
-    print(f"{PAGE}: {len(kept)} of {len(WORKS)} works")
+    print(f"{PAGE}: {len(saved)} of {len(WORKS)} works")
 
 
-def filled(page: str, kept: Mapping[str, Result]) -> str:
+def filled(page: str, saved: Mapping[str, Result]) -> str:
     """The page with these results between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    rows = [row(name, kept.get(name)) for name in WORKS]
-    pictures = [f"![{WORKS[name].title}]({picture(name)})" for name in kept]
-    parts = ["\n".join([HEAD, *rows]), *notes(kept), *further(kept), *times(kept), *pictures]
+    before, _, found = page.partition(BEGIN)
+    _, _, after = found.partition(END)
+    rows = [row(name, saved.get(name)) for name in WORKS]
+    pictures = [f"![{WORKS[name].title}]({picture(name)})" for name in saved]
+    parts = ["\n".join([HEAD, *rows]), *notes(saved), *further(saved), *times(saved), *pictures]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}"
 
 
 def row(name: str, result: Result | None) -> str:
-    """One work's line."""
+    """The row of one benchmark."""
     work = WORKS[name]
     if result is None:
         return f"| {name} | not measured yet | | | {aim(work)} | | |"
@@ -68,7 +68,7 @@ def row(name: str, result: Result | None) -> str:
 
 
 def against(work: Work, result: Result, medians: Mapping[str, float]) -> tuple[float | None, str]:
-    """How many times as good as the contender that the aim names, and that one's figure."""
+    """The ratio to the peer that the aim refers to, and the figure of that peer."""
     theirs = medians.get(work.against)
     if theirs is None:
         return result["ratio"], result["best_peer"] or "–"
@@ -77,87 +77,87 @@ def against(work: Work, result: Result, medians: Mapping[str, float]) -> tuple[f
 
 
 def aim(work: Work) -> str:
-    """What is to be reached."""
+    """The aim of a benchmark: a ratio, or a figure not to exceed."""
     if work.ratio is not None:
         return f"×{work.ratio:g}"
     return "–" if work.most is None else f"{work.most:g} {work.unit}"
 
 
 def verdict(work: Work, ratio: float | None, ours: float) -> str:
-    """A word for a row that falls short of its aim."""
+    """The mark of a row that misses its aim."""
     if work.ratio is not None:
-        short = ratio is None or ratio < work.ratio
+        missed = ratio is None or ratio < work.ratio
     else:
-        short = work.most is not None and ours > work.most
-    return SHORT if short else ""
+        missed = work.most is not None and ours > work.most
+    return MISSED if missed else ""
 
 
 def of_limit(fraction: float | None) -> str:
-    """How much of the limit was reached, and whether that is enough."""
+    """The fraction of the limit, marked if it is too low."""
     if fraction is None:
         return "–"
-    return f"{fraction:.2f}" + (SHORT if fraction < LEAST_OF_LIMIT else "")
+    return f"{fraction:.2f}" + (MISSED if fraction < LEAST_OF_LIMIT else "")
 
 
 def mark(result: Result) -> str:
-    """A sign for figures that are not to be trusted."""
+    """The mark of a result that is not reliable."""
     return " †" if brief(result) or disturbed(result) or beyond(result) else ""
 
 
 def brief(result: Result) -> bool:
-    """Whether it was only a look: too few runs, or too short ones."""
-    few = result["repeats"] < WORKS[result["work"]].repeats
-    return bool(result["quick"]) or few or result["seconds"] < FULL_SECONDS
+    """Whether there were too few runs, or too short ones."""
+    too_few = result["repeats"] < WORKS[result["work"]].repeats
+    return bool(result["quick"]) or too_few or result["seconds"] < FULL_SECONDS
 
 
 def disturbed(result: Result) -> bool:
-    """Whether others used the machine while it was measured."""
+    """Whether other programs used the machine during a run."""
     return any(run["others"] > QUIET_SHARE for found in result["runs"].values() for run in found)
 
 
 def beyond(result: Result) -> bool:
-    """Whether Operant was faster than the limit, so that the limit cannot be one."""
+    """Whether Operant was faster than the limit, so that the limit is not one."""
     return (result["limit_fraction"] or 0.0) > 1.0
 
 
-def notes(kept: Mapping[str, Result]) -> list[str]:
-    """What has to be said about the figures, and where they come from."""
-    said = []
-    if any(mark(result) for result in kept.values()):
-        said.append(
-            "† Not to be relied on: fewer or shorter runs than usual, or others used the machine "
-            "meanwhile, or Operant was faster than what was measured as the limit."
+def notes(saved: Mapping[str, Result]) -> list[str]:
+    """Footnotes: unreliable results, and the machine that was measured on."""
+    lines = []
+    if any(mark(result) for result in saved.values()):
+        lines.append(
+            "† Not reliable: fewer or shorter runs than usual, or other programs used the machine, "
+            "or Operant was faster than the measured limit."
         )
     machines: dict[str, list[str]] = {}
-    for name, result in kept.items():
+    for name, result in saved.items():
         machines.setdefault(described(result["machine"]), []).append(name)
     if len(machines) > 1:
         rows = [f"{machine} ({', '.join(names)})" for machine, names in machines.items()]
-        said.append(f"Measured on: {'; '.join(rows)}.")
+        lines.append(f"Measured on: {'; '.join(rows)}.")
     elif machines:
-        said.append(f"Measured on: {next(iter(machines))}.")
-    return said
+        lines.append(f"Measured on: {next(iter(machines))}.")
+    return lines
 
 
-def further(kept: Mapping[str, Result]) -> list[str]:
-    """Figures that have aims of their own beside the one that is compared."""
+def further(saved: Mapping[str, Result]) -> list[str]:
+    """Further figures with an aim of their own."""
     lines = [
         f"| {name} | {part} | ×{result[key][part]:.2f} | ×{least:g}"
-        f"{SHORT if result[key][part] < least else ''} |"
-        for name, result in kept.items()
+        f"{MISSED if result[key][part] < least else ''} |"
+        for name, result in saved.items()
         for key, parts in WORKS[name].least.items()
         for part, least in parts.items()
     ]
-    return ["\n".join(["| work | | times one | aim |", "|---|---|---:|---:|", *lines])] * bool(
+    return ["\n".join(["| benchmark | | speed-up | aim |", "|---|---|---:|---:|", *lines])] * bool(
         lines
     )
 
 
-def times(kept: Mapping[str, Result]) -> list[str]:
-    """Where the time of a step went, by activity, and what the limit takes for it."""
+def times(saved: Mapping[str, Result]) -> list[str]:
+    """Microseconds per step by activity, of Operant and of the limit."""
     found = {
         (name, who): summary.middle(runs, "spent")
-        for name, result in kept.items()
+        for name, result in saved.items()
         for who, runs in result["runs"].items()
     }
     spent = {key: parts for key, parts in found.items() if parts}
@@ -176,12 +176,12 @@ def _place(part: str) -> tuple[int, str]:
 
 
 def described(machine: Result) -> str:
-    """A machine in a few words."""
+    """Processor, cores and vector instructions."""
     return f"{machine['cpu']}, {machine['cores']} cores, {' '.join(machine['vectors'])}"
 
 
 def picture(name: str) -> str:
-    """Where the page finds a work's picture."""
+    """Path of a benchmark's picture, relative to the page."""
     return f"images/benchmark-{name}.png"
 
 

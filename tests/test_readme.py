@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in DOCS)]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
