@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.picture import blank
-from operant.report.plot import COLOURS, EVALUATION, Curve, draw_group, dress
+from operant.report.plot import COLOURS, EVALUATION, Curve, draw_group, style_axes
 from operant.session.log import Series, read_metrics
 
 RETURN = "rollout/ep_rew_mean"
@@ -76,7 +76,7 @@ def draw(sets: dict[str, list[Learned]], out: Path) -> None:
     axes = figure.add_subplot()
     for colour, (name, runs) in zip(COLOURS, sets.items(), strict=False):
         draw_group(axes, name, [Curve(name, run.curve, None) for run in runs], colour)
-    dress(axes, RETURN)
+    style_axes(axes, RETURN)
     figure.savefig(out)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import summary
 from benchmarks.machine import QUIET_SHARE
 from benchmarks.works import LEAST_OF_LIMIT, LIMIT, NAMES, OURS, WORKS, Work
-from operant.report.profile import ORDER
+from operant.report.profile import ACTIVITIES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
@@ -172,7 +172,7 @@ def times(saved: Mapping[str, Result]) -> list[str]:
 
 
 def _place(part: str) -> tuple[int, str]:
-    return (ORDER.index(part) if part in ORDER else len(ORDER), part)
+    return (ACTIVITIES.index(part) if part in ACTIVITIES else len(ACTIVITIES), part)
 
 
 def described(machine: Result) -> str:

@@ -23,8 +23,7 @@ def main() -> None:
     small = {"image": "flat", "hidden": [1]}
     agent = {**settings["agent"], "replay_size": asked.held}
     config, _ = compose(algorithm, {**settings, "network": small, "agent": agent}, recipe="none")
-    config, *_ = try_out(replace(config, env=replace(config.env, num_envs=8)))
-    container = build(config)
+    container = build(try_out(replace(config, env=replace(config.env, num_envs=8))))
     memory: Any = container.memory  # that of a DQN
     container.explorer.update()
     before, begin, stored = resident(), time.perf_counter(), 0

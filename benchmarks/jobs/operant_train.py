@@ -13,7 +13,6 @@ from benchmarks.jobs.definitions import TRAINING, steady
 from benchmarks.jobs.probe import Probe, arguments
 from operant.core.experience import Experience
 from operant.report.profile import profile
-from operant.report.progress import ProgressView
 from operant.session.compose import compose
 from operant.session.runner import Runner
 from operant.session.session import Session
@@ -29,11 +28,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as root:
         session = Session.create(config, Path(root), sys.argv)
         probe = Probe(asked, start, partial(spent, session.run, start))
-        with session, ProgressView(config.steps, quiet=True) as progress:
-            runner = Runner(session, quiet=True)
+        with session:
+            runner = Runner(session)
             listen(runner, probe)
             while not probe.done:
-                runner.epoch(progress)
+                runner.epoch()
             runner.close()
 
 

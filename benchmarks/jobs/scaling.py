@@ -81,7 +81,7 @@ def measured(kind: str, counts: Sequence[int], seconds: float) -> Rates:
 def rate(settings: dict[str, Any], seconds: float) -> float:
     """Steps a second of whole chunks, after one that is not counted."""
     config, _ = compose("ppo", settings, recipe="none")
-    container = build(try_out(config).config)
+    container = build(try_out(config))
     try:
         begin, steps, warm = time.perf_counter(), 0, True
         while steps == 0 or time.perf_counter() - begin < seconds:

@@ -105,17 +105,6 @@ class LocalWorker:
     environment = env
 
     @property
-    def frames_per_step(self) -> int:
-        """Simulator frames behind one step."""
-        return self.env.frames_per_step
-
-    def reasons(self) -> list[str]:
-        """Why resuming from a checkpoint is not bit for bit; empty if it is."""
-        if self.env.exact:
-            return []
-        return ["the environments cannot be saved; their episodes start anew"]
-
-    @property
     def exp_cache(self) -> Memory:
         """The experience cache."""
         return self.memory

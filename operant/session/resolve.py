@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from operant.agents.compiling import one_program
+from operant.agents.optimizer import compiled
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.spaces import Spaces, is_mask
@@ -46,13 +46,13 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     config = replace(config, device=device, **changes)
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
     precision = resolve_precision(config.network.precision, images, device)
-    compiled, why_compiled = choose_compile(config, images, device)
+    compile_, why_compiled = choose_compile(config, images, device)
     every = config.eval.every or max(1, config.steps // EVALUATIONS)
     config = replace(
         config,
         threads=config.threads or choose_threads(config, images),
         network=replace(config.network, precision=precision),
-        compile=compiled,
+        compile=compile_,
         eval=replace(config.eval, every=every),
     )
     return config, "\n".join(filter(None, (why_sampler, why_compiled)))
@@ -177,7 +177,7 @@ def compile_failure() -> str:
         return torch.autograd.grad((number * x).sin().sum(), x)
 
     try:
-        one_program(gradient)(torch.ones(8, requires_grad=True))
+        compiled(gradient)(torch.ones(8, requires_grad=True))
     except Exception as error:  # whatever the C++ compiler that it calls fails with
         first = str(error).strip().split("\n", 1)[0][:MAX_ERROR_LENGTH]
         return f"torch.compile fails here ({type(error).__name__}: {first})"

@@ -193,6 +193,7 @@ def _config(
     return run_config(combination.agent)(
         device="cpu",
         threads=1,
+        sampler="serial",
         agent=AGENTS[combination.agent][1](**settings),
         env=EnvConfig(id=env_id, num_envs=num_envs, kwargs=vars(variant) | drawn),
         network=NetworkConfig(hidden=(size,), image_size=size, **network),

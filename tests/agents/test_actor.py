@@ -15,13 +15,14 @@ from operant.core import tree
 from operant.core.experience import HiddenState
 from operant.core.protocols import Rows
 from operant.session.build import build
+from operant.session.try_out import try_out
 
 NAMES = ("a2c", "ppo", "dqn", "sac")
 
 
 def worker_of(name: str, lstm: int = 0) -> Any:
     """A worker whose agent is past acting at random."""
-    return build(config_of(name, "MatchAction", lstm=lstm))
+    return build(try_out(config_of(name, "MatchAction", lstm=lstm)))
 
 
 def example(worker: Any) -> tuple[Any, HiddenState]:

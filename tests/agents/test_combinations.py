@@ -31,6 +31,7 @@ from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.probe_tasks import best_return, random_return
 from operant.networks.image import NatureCNN, SmallCNN
 from operant.session.build import build
+from operant.session.try_out import try_out
 
 PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 LOSSES = {
@@ -69,7 +70,7 @@ def solved(combination: Combination, memory: bool) -> float:
     """How far of the way from random to best play a run gets until it is enough."""
     variant = combination.variant(memory)
     random, best = random_return(variant), best_return(variant)
-    worker = build(learning(combination, memory))
+    worker = build(try_out(learning(combination, memory)))
     share, steps = 0.0, STEPS[combination.agent] // ROUNDS
     for part in range(ROUNDS):
         worker.run(steps, part * steps)
@@ -83,7 +84,7 @@ def solved(combination: Combination, memory: bool) -> float:
 
 @pytest.mark.parametrize("combination", TRAINABLE, ids=str)
 def test_it_trains(combination: Combination) -> None:
-    worker = build(glimpse(combination))
+    worker = build(try_out(glimpse(combination)))
     worker.run(1)
     _, metrics = worker.drain()
     assert all(math.isfinite(metrics[name]) for name in LOSSES[combination.agent])
@@ -95,15 +96,17 @@ def test_it_trains(combination: Combination) -> None:
 
 @pytest.mark.parametrize("combination", REFUSED, ids=str)
 def test_it_is_refused_with_the_reason(combination: Combination) -> None:
+    config = glimpse(combination)
     with pytest.raises(UsageError) as refused:
-        build(glimpse(combination))
-    assert str(refused.value) == combination.refusal
+        try_out(config)
+    said = str(refused.value).removeprefix(f"{combination.agent} on {config.env.id}: ")
+    assert said == combination.refusal
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_network_reads_as_the_table_says(network: str, observation: str) -> None:
-    worker = build(glimpse(Combination("ppo", network, observation, False, "Discrete")))
+    worker = build(try_out(glimpse(Combination("ppo", network, observation, False, "Discrete"))))
     images = [x for x in worker.env.spaces.observation.values() if len(x.shape or ()) == 3]
     convolutions = [
         part for part in worker.network.modules() if isinstance(part, NatureCNN | SmallCNN)
@@ -123,7 +126,7 @@ def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:
 def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = build(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete")))
+    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete"))))
     monkeypatch.setattr(actor, "masks_of", lambda *_: {})
     with pytest.raises(EnvironmentFault, match="forbidden by the mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)

@@ -66,7 +66,7 @@ def _fresh() -> Iterator[None]:
 def learner(name: str, compile: str = "on") -> LocalWorker:
     algorithm, settings = CASES[name]
     config = compose(algorithm, {**settings, "compile": compile}, recipe="none")[0]
-    return build(try_out(config).config)
+    return build(try_out(config))
 
 
 def some(name: str, batch: Any, size: int) -> tuple[Any, Tensor | None]:

@@ -15,8 +15,9 @@ from operant.core.schedule import Schedule
 from operant.envs.probe_tasks import Variant, best_return
 from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
-from operant.session.build import build, evaluation
+from operant.session.build import build, build_evaluation
 from operant.session.run_settings import EvalConfig, RunConfig, run_config
+from operant.session.try_out import try_out
 
 GAMMA = 0.8
 OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size": 32}
@@ -41,6 +42,7 @@ def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: 
         steps=steps,
         device="cpu",
         threads=1,
+        sampler="serial",
         agent=cls(**settings),
         env=EnvConfig(id=f"operant/{task}-v0", num_envs=8, kwargs=kwargs or {}),
         network=NetworkConfig(hidden=(16,), lstm=lstm),
@@ -49,7 +51,7 @@ def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: 
 
 
 def trained(config: RunConfig) -> LocalWorker:
-    worker = build(config)
+    worker = build(try_out(config))
     worker.run(config.steps)
     worker.env.close()
     return worker
@@ -87,7 +89,7 @@ def expected(q: dict[str, Tensor], params: dict[str, Tensor]) -> Tensor:
 
 
 def mean_return(config: RunConfig, worker: LocalWorker) -> float:
-    played = evaluation(config, 30).run(worker.agent)
+    played = build_evaluation(config, 30).run(worker.agent)
     return sum(info.reward for info in played) / len(played)
 
 

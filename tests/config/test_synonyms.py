@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from operant import train
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.config import from_tree, parse_flags
 from operant.config.schema import leaves
 from operant.config.synonyms import SYNONYMS, path_of

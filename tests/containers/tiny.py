@@ -13,6 +13,7 @@ from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.build import build
 from operant.session.run_settings import run_config
+from operant.session.try_out import try_out
 
 # The replays are small, so that they wrap around; the schedules end within the run.
 AGENTS: dict[str, dict[str, Any]] = {
@@ -49,20 +50,22 @@ def worker_of(
     if sampler == "alternating":
         manager = "subproc"
     return build(
-        cls(
-            seed=seed,
-            sampler=sampler,
-            device="cpu",
-            threads=1,
-            agent=type(default)(**AGENTS[agent] | settings),
-            env=EnvConfig(
-                id="Pendulum-v1" if agent == "sac" else "CartPole-v1",
-                num_envs=envs,
-                manager=manager,
-                workers=1,
-                time_limit=17,
-            ),
-            network=NetworkConfig(hidden=(8,), lstm=lstm),
+        try_out(
+            cls(
+                seed=seed,
+                sampler=sampler,
+                device="cpu",
+                threads=1,
+                agent=type(default)(**AGENTS[agent] | settings),
+                env=EnvConfig(
+                    id="Pendulum-v1" if agent == "sac" else "CartPole-v1",
+                    num_envs=envs,
+                    manager=manager,
+                    workers=1,
+                    time_limit=17,
+                ),
+                network=NetworkConfig(hidden=(8,), lstm=lstm),
+            )
         )
     )
 

@@ -48,7 +48,7 @@ from operant.session.compose import compose
 from operant.session.build import build
 from operant.session.try_out import try_out
 config = compose("dqn", {"env": {"id": "CartPole-v1"}})[0]
-build(try_out(config)[0]).close()
+build(try_out(config)).close()
 assert "numba" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -14,6 +14,7 @@ from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.build import build
 from operant.session.run_settings import run_config
+from operant.session.try_out import try_out
 
 OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 8, "length": 4}
 AGENTS: dict[str, dict[str, Any]] = {
@@ -57,7 +58,7 @@ def worker_of(sampler: Any, agent: str = "ppo", task: str = "cartpole", **more: 
         ),
         **more,
     )
-    return build(config)
+    return build(try_out(config))
 
 
 def numbers(chunk: Experience) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import paced
 import pytest
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS
 from operant.session.build import build
 from operant.session.compose import compose
 from operant.session.runner import Runner

@@ -24,7 +24,7 @@ PHASES = {
     ),
     "before a checkpoint takes its name": (f"{DURABLE}:Durable.rename", 2),
     "while environments step": ("operant.samplers.explorer:Explorer.update", 9),
-    "while it learns": ("operant.agents.optimize:Optimizer.follow", 15),
+    "while it learns": ("operant.agents.optimizer:Optimizer.apply", 15),
     "while it writes a checkpoint": (f"{DURABLE}:Durable.write", 5),
     "between two lines of the log": ("operant.session.log:MetricLog.write", 2),
     "while it removes an old checkpoint": (f"{DURABLE}:Durable.remove", 2),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-from operant.core.config import Count
+from operant.core.config import AgentConfig, Count
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState
 from operant.core.spaces import Spaces
@@ -32,7 +32,7 @@ DISK = "replay buffer, when full, on disk"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembering(ReplayConfig):
+class Remembering(ReplayConfig, AgentConfig):
     length: Count = 4
 
 
