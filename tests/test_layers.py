@@ -37,12 +37,11 @@ OPENING = {"open", "fdopen", "mkdir", "makedirs", "rename", "unlink", "mkdtemp",
 SEEN_BY_AGENTS = ("core", "ops", "agents", "memory.replay_settings")
 # Where hasattr asks for something else than an ability that a protocol could state.
 HASATTR = {
-    "core/state.py": "states of any object are saved and restored",
     "core/tree.py": "named tuples have no class of their own",
     "envs/managers/choose.py": "os.sched_getaffinity exists only on Linux",
     "envs/snapshot.py": "attributes of foreign environments are walked",
     "networks/submodule.py": "names that nn.ModuleDict reserves",
-    "processes/process.py": "os.memfd_create exists only on Linux",
+    "processes/shared_memory.py": "os.memfd_create exists only on Linux",
     "processes/worker.py": "fcntl.F_SETSIG exists only on Linux",
     "session/checkpoint/encoding.py": "named tuples have no class of their own",
 }

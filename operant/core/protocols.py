@@ -38,6 +38,7 @@ from operant.core.tree import Array
 ROW_BLOCK = 4  # in a product of a multiple of so many rows, no row's rounding depends on the others
 
 
+@runtime_checkable
 class Stateful(Protocol):
     """Anything that a checkpoint must hold."""
 

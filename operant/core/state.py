@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-IN_PLACE = (torch.Generator, np.random.Generator, torch.Tensor)
+from operant.core.protocols import Stateful
+
+IN_PLACE = torch.Generator | np.random.Generator | torch.Tensor
 
 
 def state_of(owner: object, *names: str) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def restore(owner: object, state: dict[str, Any], *names: str) -> None:
 
 
 def _read(value: Any) -> Any:
-    if hasattr(value, "state_dict"):
+    if isinstance(value, Stateful):
         return value.state_dict()
     if isinstance(value, torch.Generator):
         return value.get_state()
@@ -40,7 +42,7 @@ def _read(value: Any) -> Any:
 
 
 def _write(value: Any, state: Any) -> Any:
-    if hasattr(value, "load_state_dict"):
+    if isinstance(value, Stateful):
         value.load_state_dict(state)
     elif isinstance(value, torch.Generator):
         value.set_state(state)
@@ -66,4 +68,4 @@ def _has_parts(value: Any) -> bool:
         return any(map(_has_parts, value.values()))
     if isinstance(value, list | tuple):
         return any(map(_has_parts, value))
-    return hasattr(value, "load_state_dict") or isinstance(value, IN_PLACE)
+    return isinstance(value, Stateful | IN_PLACE)

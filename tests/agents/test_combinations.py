@@ -128,7 +128,7 @@ def test_an_agent_that_overlooks_the_mask_is_found_out(
 ) -> None:
     worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete"))))
     monkeypatch.setattr(actor, "masks_of", lambda *_: {})
-    with pytest.raises(EnvironmentFault, match="forbidden by the mask"):
+    with pytest.raises(EnvironmentFault, match="forbidden by the action mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)
 
 
