@@ -1,20 +1,17 @@
-"""Operant: deep reinforcement learning for PyTorch. Write the agent once, run it anywhere."""
+"""Operant: deep reinforcement learning for PyTorch. Write the agent once, run it anywhere.
 
-from __future__ import annotations
+`train` trains an agent, `load` opens a run that was trained; the packages below hold the parts.
+"""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from operant.run import Run, build_and_train, load, train
+    from operant.run import Run as Run
+    from operant.run import build_and_train as build_and_train
+    from operant.run import load as load
+    from operant.run import train as train
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "build_and_train", "load", "train"]
-
-
-def __getattr__(name: str) -> Any:
-    # On demand: torch takes two seconds to import, and workers and `--help` do without it.
-    if name in __all__:
-        from operant import run  # noqa: PLC0415
-
-        return getattr(run, name)
-    raise AttributeError(f"module 'operant' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__)

@@ -10,7 +10,7 @@ import torch
 
 from operant import Run, build_and_train
 from operant.core.errors import UsageError
-from operant.core.protocols import BaseSampler
+from operant.samplers import BaseSampler
 from operant.samplers.alternating import AlternatingSampler
 from operant.samplers.asynchronous import AsyncSampler
 from operant.samplers.collector import BaseCollector

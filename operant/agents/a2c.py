@@ -10,7 +10,7 @@ from torch import Tensor
 from operant.agents.actor import Actor, PolicySelector
 from operant.agents.advantages import advantages, rollout_metrics
 from operant.agents.agent import AgentBase
-from operant.agents.optimizer import NO_HOOKS, GradientStep, Hooks, Losses, Optimizer, OptimizerName
+from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.unroll import evaluate_actions
 from operant.core.config import AgentConfig, Count, Fraction, NotNegative, Rate
 from operant.core.experience import Metrics
@@ -39,7 +39,7 @@ class A2CConfig(AgentConfig):
 class ActorCritic(AgentBase):
     """Takes one gradient step on each rollout, then forgets it."""
 
-    saved = ("network", "optimizer", "actor", "memory", "steps")
+    saved = ("network", "optimizer", "actor", "memory", "steps", "updates")
     any_batch_size = True
 
     def __init__(
@@ -49,17 +49,16 @@ class ActorCritic(AgentBase):
         memory: RolloutMemory,
         config: A2CConfig,
         seed: int,
-        hooks: Hooks = NO_HOOKS,
+        hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.distribution = policy_of = distribution_for(action_space)
-        names, outputs = tuple(action_space), tuple(policy_of.outputs)
-        self.actor = Actor(network, PolicySelector(policy_of), names, outputs, seed)
+        self.distribution = distribution_for(action_space)
+        self.actor = Actor(network, PolicySelector(self.distribution), seed)
         rule = hooks.optimizers.get("all", config.optimizer)
         weights, norm = network.parameters(), config.max_grad_norm
         self.optimizer = Optimizer(weights, config.lr, norm, rule, eps=1e-5)
         self.descents = (GradientStep("loss", self.compute_loss, self.optimizer),)
-        self.steps = 0  # environment steps learned from
+        self.steps, self.updates = 0, 0  # environment steps learned from, gradient steps taken
         self.learned = []
 
     @classmethod
@@ -73,11 +72,6 @@ class ActorCritic(AgentBase):
         """What the network must give: a value, and the policy's parameters by action."""
         return {"value": (1,), **distribution_for(action_space).outputs}
 
-    @property
-    def updates(self) -> int:
-        """Gradient steps so far."""
-        return self.optimizer.count
-
     def steps_taken(self) -> int:
         return self.steps
 
@@ -87,6 +81,7 @@ class ActorCritic(AgentBase):
             return {}
         batch = advantages(self.network, self.memory.read(), self.config.gamma, self.config.lam)
         self.learned = [self.descend(self.descents[0], batch, batch.valid)]
+        self.updates += 1
         metrics = rollout_metrics(self.learned, batch)
         metrics |= {"learning_rate": self.optimizer.lr(self.steps), "n_updates": self.updates}
         self.steps += int(batch.valid.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, Self
 
@@ -15,6 +15,8 @@ from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
 from operant.ops.distribution import ActionDistribution, masks_of
 
+Explored = tuple[Arrays, Arrays]  # actions by name, and what learning will need to know
+
 
 class ActionSelector:
     """How actions follow from what the network gives; rows are independent of each other.
@@ -24,7 +26,8 @@ class ActionSelector:
 
     in_numpy = False  # whether there is `explore_numpy`
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str], outputs: Iterable[str]) -> None:
+        self.names, self.outputs = tuple(names), tuple(outputs)  # of actions, of the network
         self.carried: Arrays = {}  # arrays of fixed shapes, written in place
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
@@ -39,9 +42,7 @@ class ActionSelector:
         """What learning will need to know of the moment; nothing unless said otherwise."""
         return {}
 
-    def explore_numpy(
-        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
-    ) -> tuple[Arrays, Arrays]:
+    def explore_numpy(self, out: Arrays, generator: Generator, rows: Rows, acted: int) -> Explored:
         """`explore` and `memo` in NumPy, where no action is masked."""
         raise NotImplementedError
 
@@ -50,7 +51,7 @@ class PolicySelector(ActionSelector):
     """Samples from a stochastic policy, or takes its mode."""
 
     def __init__(self, distribution: ActionDistribution) -> None:
-        super().__init__()
+        super().__init__(distribution.parts, distribution.outputs)
         self.distribution, self.in_numpy = distribution, distribution.in_numpy
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
@@ -64,9 +65,7 @@ class PolicySelector(ActionSelector):
         memo = {"log_prob": self.distribution.log_prob(out, action, masks)}
         return memo | ({"value": out["value"].squeeze(-1)} if "value" in out else {})
 
-    def explore_numpy(
-        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
-    ) -> tuple[Arrays, Arrays]:
+    def explore_numpy(self, out: Arrays, generator: Generator, rows: Rows, acted: int) -> Explored:
         action, log_prob = self.distribution.sample_numpy(out, generator, rows)
         assert log_prob is not None
         value = {"value": out["value"][:, 0]} if "value" in out else {}
@@ -77,28 +76,25 @@ class Actor:
     """A network, the selection of an action, and the random numbers that exploring takes.
 
     Given only some `rows` of a batch it draws for the whole batch and keeps its own, so that an
-    environment's actions do not depend on how the batch is laid over processes. `names` are those
-    of the actions, `outputs` what the selection needs of the network. `prefix` names the network's
-    own hidden state; `also_carry` gives what else must be carried on after acting.
+    environment's actions do not depend on how the batch is laid over processes. `prefix` names the
+    network's own hidden state; `also_carry` gives what else must be carried on after acting.
     """
 
     def __init__(
         self,
         network: Network,
         selector: ActionSelector,
-        names: tuple[str, ...],
-        outputs: tuple[str, ...],
         seed: int,
         prefix: str = "",
         also_carry: Callable[[Tensors, HiddenState, Tensors], Tensors] | None = None,
     ) -> None:
-        self.network, self.selector, self.names = network, selector, names
+        self.network, self.selector, self.names = network, selector, selector.names
         self.prefix, self.also_carry = prefix, also_carry
         self.device = next(network.parameters()).device
         # All of what costs nothing more; and a value that remembers must see what is acted on, or
         # its memory falls behind.
         free = (network.joint or network.recurrent) and also_carry is None
-        self.outputs = None if free else outputs
+        self.outputs = None if free else selector.outputs
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.numpy_forward = self._numpy_forward()
         self.acted = 0  # steps of the whole batch, while exploring
@@ -116,11 +112,9 @@ class Actor:
         return self._act(observation, hidden_state, explore)
 
     @torch.no_grad()
-    def _act(
-        self, observation: Tensors, hidden_state: HiddenState | None, explore: bool
-    ) -> Decision:
+    def _act(self, observation: Tensors, state: HiddenState | None, explore: bool) -> Decision:
         observation = tree.to(observation, self.device)
-        state = HiddenState() if hidden_state is None else tree.to(hidden_state, self.device)
+        state = HiddenState() if state is None else tree.to(state, self.device)
         out, carried = self._forward(observation, state)
         masks = masks_of(observation, self.names)
         action = self._explore(out, masks) if explore else self.selector.exploit(out, masks)
@@ -140,9 +134,9 @@ class Actor:
     def _act_in_numpy(self, forward: NumpyForward, observation: Tensors) -> Decision:
         out = forward(observation)
         count = len(next(iter(out.values())))
-        rows = self.rows or (0, count, count)
+        rows = self.rows or Rows(0, count, count)
         action, memo = self.selector.explore_numpy(out, self.generator, rows, self.acted)
-        self.acted += rows[2]
+        self.acted += rows.total
         tensors = {name: torch.from_numpy(x) for name, x in action.items()}
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())
 

@@ -25,6 +25,7 @@ class AgentBase:
     memory: Any  # a Memory
     descents: tuple[GradientStep, ...]  # one for each loss
     learned: list[Tensors]  # metrics of each gradient step of the last update
+    updates: int  # gradient steps so far
 
     def act(
         self, observation: Tensors, hidden_state: HiddenState | None = None, explore: bool = True

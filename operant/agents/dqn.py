@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from operant.agents.actor import ActionSelector, Actor
 from operant.agents.off_policy import Due, OffPolicy, window_error
-from operant.agents.optimizer import NO_HOOKS, GradientStep, Hooks, Losses, Optimizer, OptimizerName
+from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.target import Target
 from operant.agents.unroll import unroll
 from operant.core import tree
@@ -52,7 +52,7 @@ class EpsilonGreedy(ActionSelector):
     """The best action, or with probability epsilon a random one."""
 
     def __init__(self, action_space: dict[str, Space], epsilon: Schedule) -> None:
-        super().__init__()
+        super().__init__(action_space, (Q + name for name in action_space))
         self.action_space, self.epsilon = action_space, epsilon
         self.choices = {name: choices(space) for name, space in action_space.items()}
 
@@ -80,13 +80,13 @@ class DQN(OffPolicy):
         memory: ReplayMemory,
         config: DQNConfig,
         seed: int,
-        hooks: Hooks = NO_HOOKS,
+        hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
         self.target, self.names = Target(network), tuple(action_space)
         selector = EpsilonGreedy(action_space, config.epsilon)
         self.choices = selector.choices
-        self.actor = Actor(network, selector, self.names, tuple(map(Q.__add__, self.names)), seed)
+        self.actor = Actor(network, selector, seed)
         rule = hooks.optimizers.get("value", config.optimizer)
         weights = network.parameters()
         self.optimizer = Optimizer(weights, config.lr, config.max_grad_norm, rule)

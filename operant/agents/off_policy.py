@@ -26,7 +26,6 @@ class OffPolicy(AgentBase):
 
     memory: ReplayMemory
     config: Any  # a ReplayConfig with `n_step` and `sequence`
-    updates: int  # gradient steps so far
 
     def windows(self, recurrent: bool) -> None:
         """Set how many steps of a window are learned from, and how many it has."""

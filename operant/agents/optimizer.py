@@ -6,18 +6,16 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from operant.core.experience import Metrics, Tensors
-from operant.core.protocols import Stateful
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
 
-P = ParamSpec("P")
-R = TypeVar("R")
+T = TypeVar("T")
 Gradients = Sequence[Tensor | None]  # one a parameter; None: the loss does not depend on it
 Losses = tuple[Tensors, Tensors]  # losses by name, whose sum is minimised, and metrics
 OptimizerName = Literal["adam", "adamw", "rmsprop", "sgd"]
@@ -27,12 +25,6 @@ TORCH: dict[str, str] = {"adamw": "AdamW", "rmsprop": "RMSprop", "sgd": "SGD"}
 COMPILE_OPTIONS: dict[str, Any] = {"compile_threads": 1}
 
 
-class UpdateRule(Stateful, Protocol):
-    """How parameters follow from gradients: an optimizer of torch, or the fast path for Adam."""
-
-    def step(self, gradients: Gradients, lr: float) -> None: ...
-
-
 @dataclass(frozen=True)
 class Hooks:
     """What a user may put in place of an agent's own parts."""
@@ -40,9 +32,6 @@ class Hooks:
     # An optimizer of torch.optim by role (`all`, `value`, `policy`, `alpha`), in place of the
     # configured one; the agent still sets its learning rate.
     optimizers: Mapping[str, OptimizerFactory] = field(default_factory=dict)
-
-
-NO_HOOKS = Hooks()
 
 
 class Optimizer:
@@ -66,26 +55,18 @@ class Optimizer:
         self.parameters = list(parameters)
         self.lr, self.max_grad_norm = lr, max_grad_norm
         self.rule = update_rule(rule, self.parameters, eps)
-        self.count = 0  # gradient steps taken
 
-    def differentiate(self, losses: Tensors) -> tuple[Gradients, Tensors]:
-        """The gradient of the summed losses, and its metrics.
-
-        It is clipped here, as part of a compiled program, where nothing is reduced in between.
-        """
-        loss = total(losses)
+    def differentiate(self, loss: Tensor) -> Gradients:
+        """The gradient of `loss`."""
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        gradients = [in_layout_of(*pair) for pair in zip(self.parameters, found, strict=True)]
-        metrics = {"loss": loss}
-        return gradients, metrics if self.reduce else metrics | self.clip(gradients)
+        return [in_layout_of(*pair) for pair in zip(self.parameters, found, strict=True)]
 
     def clip(self, gradients: Gradients) -> Tensors:
         """Shorten gradients to `max_grad_norm`, if they are longer; the norm they had."""
         if self.max_grad_norm is None:
             return {}
-        return {
-            "grad_norm": clip_gradients([x for x in gradients if x is not None], self.max_grad_norm)
-        }
+        found = [x for x in gradients if x is not None]
+        return {"grad_norm": clip_gradients(found, self.max_grad_norm)}
 
     def step(self, gradients: Gradients, metrics: Tensors, steps: int) -> Tensors:
         """Reduce and clip, where that is still to do, and apply; the metrics of all ranks."""
@@ -103,15 +84,14 @@ class Optimizer:
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient  # where torch's optimizers and users look
         self.rule.step(gradients, self.lr(steps))
-        self.count += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """The rule's moments, and the count."""
-        return state_of(self, "rule", "count")
+        """What the rule keeps, such as moments."""
+        return state_of(self, "rule")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
-        restore(self, state, "rule", "count")
+        restore(self, state, "rule")
 
 
 class GradientStep:
@@ -127,10 +107,15 @@ class GradientStep:
         return self.optimizer.step(gradients, metrics, steps)
 
     def differentiate(self, *inputs: Any) -> tuple[Gradients, Tensors]:
-        """The gradient of the loss, and metrics that hold no graph."""
+        """The gradient of the loss, and metrics that hold no graph.
+
+        It is clipped here, as part of a compiled program, where nothing is reduced in between.
+        """
         losses, metrics = self.loss(*inputs)
-        gradients, found = self.optimizer.differentiate(losses)
-        metrics = {**metrics, self.name: found.pop("loss"), **found}
+        loss = total(losses)
+        gradients = self.optimizer.differentiate(loss)
+        clipped = {} if self.optimizer.reduce else self.optimizer.clip(gradients)
+        metrics = {**metrics, self.name: loss, **clipped}
         return gradients, {name: x.detach() for name, x in metrics.items()}
 
     def compile(self, dynamic: bool = False) -> None:
@@ -138,7 +123,7 @@ class GradientStep:
         self.program = compiled(self.differentiate, dynamic)
 
 
-def compiled(function: Callable[P, R], dynamic: bool = False) -> Callable[P, R]:
+def compiled(function: Callable[..., T], dynamic: bool = False) -> Callable[..., T]:
     """`function` by torch.compile, gradients that it takes included.
 
     With the gradient outside, torch would go back and forth between Python and two programs, which
@@ -154,7 +139,7 @@ def compiled(function: Callable[P, R], dynamic: bool = False) -> Callable[P, R]:
 
 def update_rule(
     rule: OptimizerName | OptimizerFactory, parameters: list[nn.Parameter], eps: float
-) -> UpdateRule:
+) -> FusedAdam | TorchRule:
     """The rule of this name, or around an optimizer that a function makes."""
     if rule == "adam":
         return FusedAdam(parameters, eps)

@@ -11,7 +11,7 @@ from torch import Tensor
 from operant.agents.actor import Actor, PolicySelector
 from operant.agents.advantages import advantages, rollout_metrics
 from operant.agents.agent import AgentBase
-from operant.agents.optimizer import NO_HOOKS, GradientStep, Hooks, Losses, Optimizer, OptimizerName
+from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.unroll import evaluate_actions, passes
 from operant.core.config import AgentConfig, Count, Fraction, NotNegative, Positive, Rate
 from operant.core.experience import Metrics, Tensors
@@ -51,7 +51,7 @@ class PPOConfig(AgentConfig):
 class PPO(AgentBase):
     """Learns from each rollout in several epochs, while the policy stays near."""
 
-    saved = ("network", "optimizer", "generator", "actor", "memory", "steps")
+    saved = ("network", "optimizer", "generator", "actor", "memory", "steps", "updates")
     any_batch_size = True  # rows in which an environment only reset are left out
 
     def __init__(
@@ -61,38 +61,30 @@ class PPO(AgentBase):
         memory: RolloutMemory,
         config: PPOConfig,
         seed: int,
-        hooks: Hooks = NO_HOOKS,
+        hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
         self.distribution = distribution_for(action_space)
-        selector = PolicySelector(self.distribution)
-        outputs = tuple(self.distribution.outputs)
-        self.actor = Actor(network, selector, tuple(action_space), outputs, seed)
+        self.actor = Actor(network, PolicySelector(self.distribution), seed)
         self.generator = torch.Generator(self.actor.device).manual_seed(seed)  # of minibatches
         rule = hooks.optimizers.get("all", config.optimizer)
         parameters = network.parameters()
         self.optimizer = Optimizer(parameters, config.lr, config.max_grad_norm, rule, eps=1e-5)
         self.descents = (GradientStep("loss", self.compute_loss, self.optimizer),)
-        self.steps = 0  # environment steps learned from
+        self.steps = self.updates = 0  # environment steps learned from, gradient steps taken
         self.learned = []
 
     @classmethod
     def create(cls, parts: Parts, config: PPOConfig, seed: int) -> Self:
         """The agent with a network and a rollout buffer of its own."""
-        memory, action_space = parts.rollout(config.length), parts.spaces.action
-        return cls(
-            parts.network(cls.output_space(action_space)), action_space, memory, config, seed
-        )
+        action_space = parts.spaces.action
+        network = parts.network(cls.output_space(action_space))
+        return cls(network, action_space, parts.rollout(config.length), config, seed)
 
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
         """What the network must give: a value, and the policy's parameters by action."""
         return {"value": (1,), **distribution_for(action_space).outputs}
-
-    @property
-    def updates(self) -> int:
-        """Gradient steps so far."""
-        return self.optimizer.count
 
     def steps_taken(self) -> int:
         return self.steps
@@ -101,12 +93,10 @@ class PPO(AgentBase):
         """Learn from the rollout in memory, if there is a whole one, and clear it."""
         if not self.memory.ready():
             return {}
-        config = self.config
-        batch = advantages(self.network, self.memory.read(), config.gamma, config.lam)
+        batch = advantages(self.network, self.memory.read(), self.config.gamma, self.config.lam)
         self.learned = self.learn(batch)
         metrics = rollout_metrics(self.learned, batch)
-        metrics["learning_rate"] = self.optimizer.lr(self.steps)
-        metrics["n_updates"] = self.updates
+        metrics |= {"n_updates": self.updates, "learning_rate": self.optimizer.lr(self.steps)}
         self.network.observe(batch.observation, batch.valid)  # last: the batch was acted on before
         self.steps += int(batch.valid.sum())
         self.memory.clear()
@@ -120,6 +110,7 @@ class PPO(AgentBase):
         for minibatches in epochs:
             for minibatch, valid in minibatches:
                 learned.append(self.descend(self.descents[0], minibatch, valid))
+                self.updates += 1
             if config.target_kl and float(learned[-1]["approx_kl"]) > 1.5 * config.target_kl:
                 break
         return learned
@@ -139,7 +130,8 @@ class PPO(AgentBase):
             coefficients=(self.config.value_coef, self.config.entropy_coef),
         )
         with torch.no_grad():
-            fraction = policy.clip_fraction(log_ratio, clip)
             metrics["approx_kl"] = policy.masked_mean(policy.kl_estimate(log_ratio), valid)
-            metrics["clip_fraction"] = policy.masked_mean(fraction, valid)
+            metrics["clip_fraction"] = policy.masked_mean(
+                policy.clip_fraction(log_ratio, clip), valid
+            )
         return losses, metrics

@@ -16,16 +16,16 @@ import torch
 from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
-from operant.agents.actor import ActionSelector, Actor
+from operant.agents.actor import ActionSelector, Actor, Explored
 from operant.agents.critics import Critics, CriticState
 from operant.agents.off_policy import Due, OffPolicy, window_error
-from operant.agents.optimizer import NO_HOOKS, GradientStep, Hooks, Losses, Optimizer, OptimizerName
+from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.unroll import unroll
 from operant.core import tree
 from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, Positive, Rate
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Experience, HiddenState, Tensors
-from operant.core.protocols import Network, Parts, ReplayMemory
+from operant.core.protocols import Network, Parts, ReplayMemory, Rows
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, choices
 from operant.memory.replay_settings import ReplayConfig
@@ -63,7 +63,7 @@ class SoftSelector(ActionSelector):
     def __init__(
         self, action_space: dict[str, Space], distribution: ActionDistribution, random_steps: int
     ) -> None:
-        super().__init__()
+        super().__init__(action_space, distribution.outputs)
         self.action_space, self.distribution = action_space, distribution
         self.random_steps, self.in_numpy = random_steps, distribution.in_numpy
 
@@ -76,9 +76,7 @@ class SoftSelector(ActionSelector):
     def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
         return self.distribution.mode(out, masks)
 
-    def explore_numpy(
-        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], acted: int
-    ) -> tuple[Arrays, Arrays]:
+    def explore_numpy(self, out: Arrays, generator: Generator, rows: Rows, acted: int) -> Explored:
         if acted >= self.random_steps:
             return self.distribution.sample_numpy(out, generator, rows, log_prob=False)[0], {}
         start, stop, total = rows
@@ -104,7 +102,7 @@ class SAC(OffPolicy):
         memory: ReplayMemory,
         config: SACConfig,
         seed: int,
-        hooks: Hooks = NO_HOOKS,
+        hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
         self.critics, self.names = Critics(critic, action_space), tuple(action_space)
@@ -114,8 +112,7 @@ class SAC(OffPolicy):
         self.target_entropy = target_entropy(action_space, config)
         selector = SoftSelector(action_space, self.distribution, config.learning_starts)
         state = CriticState(critic, self.critics.continuous) if network.recurrent else None
-        outputs = tuple(self.distribution.outputs)
-        self.actor = Actor(network, selector, self.names, outputs, seed, "actor", state)
+        self.actor = Actor(network, selector, seed, "actor", state)
         self.generator = torch.Generator(self.actor.device).manual_seed(
             seed
         )  # of actions sampled to learn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -11,6 +12,7 @@ from operant.core.config import check
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
 
+LINEAR = re.compile(r"linear\(([^,]+),([^,]+),([^,]+)\)")
 TYPE_NAMES: dict[Any, str] = {
     int: "an integer",
     float: "a number",
@@ -115,7 +117,7 @@ def _convert_schedule(path: str, value: Any) -> Schedule:
         return value
     try:
         if isinstance(value, str):
-            return Schedule.parse(value)
+            return parse_schedule(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return Schedule(float(value))
     except ValueError as error:
@@ -127,3 +129,14 @@ def _suggestion(value: Any, choices: tuple[Any, ...]) -> str:
     texts = [choice for choice in choices if isinstance(choice, str)]
     near = suggest(value, texts) if isinstance(value, str) else ""
     return near if "did you mean" in near else ""
+
+
+def parse_schedule(text: str) -> Schedule:
+    """A schedule from `3e-4` or `linear(start, end, steps)`."""
+    match = LINEAR.fullmatch(text.replace(" ", ""))
+    try:
+        if match:
+            return Schedule(float(match[1]), float(match[2]), int(float(match[3].replace("_", ""))))
+        return Schedule(float(text))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"expected a number or linear(start, end, steps): {error}") from error

@@ -135,9 +135,6 @@ class Memory(Stateful, Protocol):
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None: ...
 
 
-ExperienceCache = Memory  # adept's name
-
-
 class RolloutMemory(Memory, Protocol):
     """Holds one chunk, which is learned from and forgotten."""
 
@@ -245,9 +242,6 @@ class Sampler(Stateful, Protocol):
     def obtain_samples(self, itr: int) -> tuple[Experience, list[TrajInfo]]: ...
     def evaluate_agents(self, itr: int) -> list[TrajInfo]: ...
     def close(self) -> None: ...
-
-
-BaseSampler = Sampler  # rlpyt's name
 
 
 class Explorer(Stateful, Protocol):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
-
-LINEAR = re.compile(r"linear\(([^,]+),([^,]+),([^,]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,3 @@ class Schedule:
         if self.end is None:
             return repr(self.start)
         return f"linear({self.start!r}, {self.end!r}, {self.over})"
-
-    @classmethod
-    def parse(cls, text: str) -> Schedule:
-        """From `3e-4` or `linear(start, end, steps)`."""
-        match = LINEAR.fullmatch(text.replace(" ", ""))
-        try:
-            if match:
-                return cls(float(match[1]), float(match[2]), int(float(match[3].replace("_", ""))))
-            return cls(float(text))
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"expected a number or linear(start, end, steps): {error}") from error

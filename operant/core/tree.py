@@ -76,8 +76,3 @@ def to(tree: T, device: torch.device) -> T:
     """Every tensor on `device`; no copy where it is there already."""
     there: T = map(lambda x: x if x.device == device else x.to(device, non_blocking=True), tree)
     return there
-
-
-def nbytes(tree: Tree) -> int:
-    """Memory that the leaves take."""
-    return sum(leaf.nbytes for _, leaf in leaves(tree))

@@ -10,6 +10,7 @@ import torch
 
 from operant.core import tree
 from operant.core.experience import Arrays, EnvStep, Experience, HiddenState, Memo, Tensors
+from operant.core.protocols import Memory
 
 SEEN = ("observation", "hidden_state", "first")  # fields with one row more than the others
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], tree.Array]
@@ -170,6 +171,7 @@ class RolloutCache:
 
 
 RolloutBuffer = RolloutCache  # its other name
+ExperienceCache = Memory  # adept's name
 
 
 def rows_like(observation: Arrays, action: Tensors, memo: Memo) -> Experience:

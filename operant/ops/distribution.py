@@ -56,16 +56,12 @@ class ActionDistribution:
     def __init__(self, parts: dict[str, Part]) -> None:
         self.parts = parts
         self.numpy_parts = {k: part for k, part in parts.items() if isinstance(part, NumpyPart)}
+        self.in_numpy = len(self.numpy_parts) == len(parts)  # whether `sample_numpy` can draw all
 
     @property
     def outputs(self) -> dict[str, Shape]:
         """What a network has to give out."""
         return {POLICY + name: (part.params,) for name, part in self.parts.items()}
-
-    @property
-    def in_numpy(self) -> bool:
-        """Whether `sample_numpy` can draw every part."""
-        return len(self.numpy_parts) == len(self.parts)
 
     def sample(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors:
         """Draw every part, without a gradient."""

@@ -52,12 +52,8 @@ def actor_critic_losses(
 
     A loss with coefficient zero is left out, and costs no gradient. Also the losses as metrics.
     """
-    value_coef, entropy_coef = coefficients
-    losses = {"policy": policy}
-    if value_coef:
-        losses["value"] = value_coef * value
-    if entropy_coef:
-        losses["entropy"] = entropy_coef * entropy
+    weighted = zip(("value", "entropy"), coefficients, (value, entropy), strict=True)
+    losses = {"policy": policy} | {name: weight * x for name, weight, x in weighted if weight}
     metrics = {"policy_gradient_loss": policy, "value_loss": value, "entropy_loss": entropy}
     return losses, metrics
 

@@ -15,7 +15,8 @@ from operant.core.errors import UsageError
 from operant.core.experience import TrajInfo
 from operant.core.protocols import Agent
 from operant.core.seeds import seed_for
-from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
+from operant.envs.env_settings import EnvConfig
+from operant.envs.providers.gymnasium import GymEnv, make_env
 from operant.report.video import Frame, write_video
 from operant.session.run_settings import RunConfig
 

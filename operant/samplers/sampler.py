@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from operant.core.experience import HiddenState, Metrics, TrajInfo
-from operant.core.protocols import Agent, EnvironmentManager
+from operant.core.protocols import Agent, EnvironmentManager, Sampler
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
 from operant.memory.rollout import RolloutCache
@@ -49,3 +49,6 @@ class ChunkSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave; episodes that cannot be continued start anew."""
         restore(self, state, "manager", "cache", "tracker")
+
+
+BaseSampler = Sampler  # rlpyt's name

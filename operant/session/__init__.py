@@ -5,31 +5,17 @@ the parts together, a Session keeps the run directory with its lock and checkpoi
 trains. Below this package nothing knows of files or of the whole configuration.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from operant.session.recipe import Recipe
-    from operant.session.run_settings import RunConfig, run_config
-    from operant.session.runner import BaseRunner, Runner
-    from operant.session.session import Session, load_agent
+    from operant.session.recipe import Recipe as Recipe
+    from operant.session.run_settings import RunConfig as RunConfig
+    from operant.session.run_settings import run_config as run_config
+    from operant.session.runner import BaseRunner as BaseRunner
+    from operant.session.runner import Runner as Runner
+    from operant.session.session import Session as Session
+    from operant.session.session import load_agent as load_agent
 
-MODULES = {
-    "BaseRunner": "runner",
-    "Recipe": "recipe",
-    "RunConfig": "run_settings",
-    "Runner": "runner",
-    "Session": "session",
-    "load_agent": "session",
-    "run_config": "run_settings",
-}
-__all__ = ["BaseRunner", "Recipe", "RunConfig", "Runner", "Session", "load_agent", "run_config"]
-
-
-def __getattr__(name: str) -> Any:
-    # On demand: most of these import torch, and commands such as `operant plot` do without it.
-    if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+__getattr__ = lazy_names(__name__)

@@ -17,8 +17,8 @@ from operant.core.errors import UsageError
 from operant.core.protocols import Agent, EnvironmentManager, Network, Sampler
 from operant.core.seeds import seed_for
 from operant.core.spaces import Shape, Space, Spaces
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import cores, make_manager, make_part, make_subproc, native
-from operant.envs.providers.gymnasium import EnvConfig
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
 from operant.memory.rollout import RolloutCache

@@ -16,8 +16,9 @@ from operant.agents.optimizer import compiled
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.spaces import Spaces, is_mask
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import cores, native
-from operant.envs.providers.gymnasium import EnvConfig, make_env
+from operant.envs.providers.gymnasium import make_env
 from operant.networks.precision import resolve_precision
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform

@@ -12,7 +12,7 @@ from operant.agents.registry import AGENTS
 from operant.config import to_tree
 from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range
 from operant.core.errors import UsageError, suggest
-from operant.envs.providers.gymnasium import EnvConfig
+from operant.envs.env_settings import EnvConfig
 from operant.networks.assemble import NetworkConfig
 
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")

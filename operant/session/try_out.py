@@ -14,8 +14,8 @@ from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
-from operant.envs.providers.gymnasium import EnvConfig
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space

@@ -17,8 +17,8 @@ from gymnasium import spaces as gs
 from operant.agents.registry import AGENTS
 from operant.core.schedule import Schedule
 from operant.core.tree import Array
+from operant.envs.env_settings import EnvConfig
 from operant.envs.probe_tasks import ActionKind, MatchAction, Variant
-from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.run_settings import EvalConfig, RunConfig, run_config
 

@@ -12,8 +12,8 @@ from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
 from operant.core.schedule import Schedule
+from operant.envs.env_settings import EnvConfig
 from operant.envs.probe_tasks import Variant, best_return
-from operant.envs.providers.gymnasium import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.build import build, build_evaluation
 from operant.session.run_settings import EvalConfig, RunConfig, run_config

@@ -9,7 +9,7 @@ import torch
 from operant.containers.local import LocalWorker
 from operant.core import tree
 from operant.core.schedule import Schedule
-from operant.envs.providers.gymnasium import EnvConfig
+from operant.envs.env_settings import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.session.build import build
 from operant.session.run_settings import run_config

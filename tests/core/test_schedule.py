@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from operant.config.values import parse_schedule
 from operant.core.schedule import Schedule
 
 
@@ -31,12 +32,12 @@ def test_a_line_may_rise() -> None:
     ],
 )
 def test_parse_reads_numbers_and_lines(text: str, schedule: Schedule) -> None:
-    assert Schedule.parse(text) == schedule
+    assert parse_schedule(text) == schedule
 
 
 @pytest.mark.parametrize("schedule", [Schedule(0.1), Schedule(1), Schedule(1e-3, 1 / 3, 12_345)])
 def test_what_is_written_is_read_again(schedule: Schedule) -> None:
-    assert Schedule.parse(str(schedule)) == schedule
+    assert parse_schedule(str(schedule)) == schedule
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_what_is_written_is_read_again(schedule: Schedule) -> None:
 )
 def test_parse_says_what_it_expected_and_what_is_wrong(text: str, part: str) -> None:
     with pytest.raises(ValueError, match="expected a number or linear") as raised:
-        Schedule.parse(text)
+        parse_schedule(text)
     assert part in str(raised.value)
 
 

@@ -77,7 +77,3 @@ def test_to_does_not_copy_what_is_there_already() -> None:
     x = torch.zeros(2)
     assert tree.to({"x": x}, torch.device("cpu"))["x"] is x
     assert tree.to({"x": x}, torch.device("meta"))["x"].device.type == "meta"
-
-
-def test_nbytes_counts_arrays_and_tensors() -> None:
-    assert tree.nbytes(Record(np.zeros(3, np.float64), {"x": torch.zeros(5), "y": None})) == 44

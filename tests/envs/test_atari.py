@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
-from operant.envs.providers.gymnasium import EnvConfig, make_env
+from operant.envs.providers.gymnasium import make_env
 
 
 def manager_of(kind: Any, **kwargs: Any) -> Any:

@@ -14,11 +14,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from transitions import Transition, crossings, play
 
 from operant.core.protocols import EnvironmentManager
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.managers.subproc import SubProcEnvManager
-from operant.envs.providers.gymnasium import EnvConfig
 
 ENVS = 3
 SCRIPT = np.random.default_rng(3).integers(0, 3, (ENVS, 40)).tolist()

@@ -12,7 +12,9 @@ from gymnasium import spaces as gs
 
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.check import Guard
-from operant.envs.providers.gymnasium import EnvConfig, GymEnv, check_env_id, make_env
+from operant.envs.env_settings import EnvConfig
+from operant.envs.providers.catalog import check_env_id
+from operant.envs.providers.gymnasium import GymEnv, make_env
 
 GO = {"action": np.array(0)}
 

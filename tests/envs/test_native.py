@@ -12,11 +12,11 @@ from gymnasium import spaces as gs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from operant.core.errors import EnvironmentFault, UsageError
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.probe_tasks import MatchAction
-from operant.envs.providers.gymnasium import EnvConfig
 
 ZEROS = {"action": np.zeros(4, np.int64)}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.exactness import random_actions
 from operant.envs.probe_tasks import (
@@ -19,7 +20,7 @@ from operant.envs.probe_tasks import (
     best_return,
     random_return,
 )
-from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
+from operant.envs.providers.gymnasium import GymEnv, make_env
 
 VARIANTS = [
     Variant(sight, deed, mask, memory)

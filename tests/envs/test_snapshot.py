@@ -14,9 +14,10 @@ from operant.core import tree
 from operant.core.errors import EnvironmentFault
 from operant.core.protocols import EnvironmentManager
 from operant.core.seeds import derived
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.exactness import random_actions, resumes_exactly, same_bytes
-from operant.envs.providers.gymnasium import EnvConfig, GymEnv, make_env
+from operant.envs.providers.gymnasium import GymEnv, make_env
 from operant.envs.snapshot import capture, restore
 
 MANAGERS = [("CartPole-v1", kind) for kind in ("simple", "native", "subproc")]

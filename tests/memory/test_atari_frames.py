@@ -12,8 +12,9 @@ from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from windows import check_same
 
 from operant.core.experience import HiddenState, Memo
+from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
-from operant.envs.providers.gymnasium import EnvConfig, GymEnv
+from operant.envs.providers.gymnasium import GymEnv
 from operant.memory.replay import ExperienceReplay
 from operant.memory.rollout import RolloutCache
 

@@ -12,7 +12,6 @@ from films import SIDE, Films
 from gymnasium.spaces import Box, Discrete
 from windows import next_chunk
 
-from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 from operant.core.spaces import Spaces
@@ -75,7 +74,8 @@ def test_the_bytes_foretold_are_those_taken(frames: Any, prioritized: bool) -> N
     rows = memory.ring._packed.nbytes + sum(x.frames.nbytes for x in memory.frames.values())
     beyond = 16  # a state of eight bytes where four are foretold, a memo, and their alignment
     assert told.rows < rows <= told.rows + beyond * 9003
-    kept = tree.nbytes(memory.tree.levels) if isinstance(memory, PrioritizedReplay) else 0
+    levels = memory.tree.levels if isinstance(memory, PrioritizedReplay) else ()
+    kept = sum(level.nbytes for level in levels)
     assert kept == pytest.approx(told.priorities, rel=0.08)
 
 

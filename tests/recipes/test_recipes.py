@@ -7,7 +7,7 @@ import torch
 
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
-from operant.envs.providers.gymnasium import check_env_id
+from operant.envs.providers.catalog import check_env_id
 from operant.recipes import RECIPES
 from operant.session.build import build
 from operant.session.compose import compose

@@ -16,7 +16,7 @@ from running import Result, call, train
 
 from operant.agents import DQNConfig, PPOConfig, SACConfig
 from operant.core.errors import UsageError
-from operant.envs.providers.gymnasium import EnvConfig
+from operant.envs.env_settings import EnvConfig
 from operant.session.run_settings import RunConfig, run_config
 
 

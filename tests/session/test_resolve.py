@@ -13,7 +13,7 @@ import pytest
 
 from operant.cli.main import main
 from operant.core.errors import UsageError
-from operant.envs.providers.gymnasium import EnvConfig
+from operant.envs.env_settings import EnvConfig
 from operant.session import resolve
 from operant.session.build import build
 from operant.session.compose import compose

@@ -16,7 +16,7 @@ from operant.core.config import AgentConfig, Count
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState
 from operant.core.spaces import Spaces
-from operant.envs.providers.gymnasium import EnvConfig
+from operant.envs.env_settings import EnvConfig
 from operant.memory.replay_settings import ReplayConfig
 from operant.session.build import Trial
 from operant.session.run_settings import run_config

@@ -18,7 +18,6 @@ from operant.envs.providers import atari, envpool
 from operant.envs.providers.catalog import check_env_id, provider
 
 Made = TypeVar("Made")
-__all__ = ["Env", "EnvConfig", "GymEnv", "check_env_id", "make_env", "make_vector"]
 
 
 class GymEnv(Environment):
