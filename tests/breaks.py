@@ -109,7 +109,11 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         RETURNS: [("advantage without its baseline", "next_value - value,", "next_value,")],
         POLICY: [
             ("policy loss upside down", "return -log_prob *", "return log_prob *"),
-            ("the value's weight on the entropy", "entropy_coef * entropy", "value_coef * entropy"),
+            (
+                "the entropy's weight on the value",
+                "(value, entropy), strict",
+                "(entropy, value), strict",
+            ),
         ],
         OPTIMIZER: [
             ("one loss of several", "return reduce(torch.add, losses", "return min(losses"),

@@ -50,7 +50,7 @@ def test_parts_have_rlpyts_names_too() -> None:
 
 def test_it_trains_the_game_to_the_end_and_leaves_a_run(tmp_path: Path) -> None:
     run = trained(tmp_path)
-    assert run.agent.state_dict()["optimizer"]["count"] == 2 * 256 / (2 * 16)
+    assert run.agent.state_dict()["updates"] == 2 * 256 / (2 * 16)
     assert (run.config.env.id, run.config.steps) == ("CartPole-v1", 256)
     assert len(list(tmp_path.glob("*/done.json"))) == 1
     assert run.eval(episodes=2)["eval/mean_reward"] >= 8

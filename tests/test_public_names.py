@@ -33,14 +33,15 @@ NAMES = {
 }
 # By class: members that the systems before had, as attributes of the class.
 MEMBERS = {
-    "operant.containers.LocalWorker": "run agent env environment exp_cache experience_cache network "
-    "local_step_count reward_buffer hidden_state",
+    "operant.containers.LocalWorker": "run agent env environment exp_cache experience_cache "
+    "network local_step_count reward_buffer hidden_state",
     "operant.agents.PPO": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",
     "operant.memory.RolloutCache": "read write env_write agent_write ready submit receive store",
     "operant.envs.SimpleEnvManager": "step reset close env_cls",
-    "operant.envs.GymEnv": "spaces horizon obs_preprocessor_cpu action_preprocessor step reset close",
+    "operant.envs.GymEnv": "spaces horizon obs_preprocessor_cpu action_preprocessor step reset "
+    "close",
     "operant.core.HiddenState": "detach reset",
     "operant.samplers.SerialSampler": "obtain_samples evaluate_agents evaluate_agent",
     "operant.samplers.Collector": "start_envs start_agent collect_batch",
@@ -74,7 +75,7 @@ def test_a_class_has_its_members(path: str, members: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     agents = importlib.import_module("operant.agents")
-    with pytest.raises(AttributeError, match="'operant.agents' has no attribute 'PP0'"):
+    with pytest.raises(AttributeError, match=r"'operant\.agents' has no attribute 'PP0'"):
         _ = agents.PP0
 
 
