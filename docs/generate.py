@@ -22,8 +22,8 @@ of a YAML file given by `--config`, and of the `config.yaml` in every run direct
 the file, the file overrides the recipe that fits the agent and the environment, and the recipe
 overrides the defaults below.
 
-- A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`. Where the default
-  is on, the tables list the flag that turns it off, beside what is done while it is on.
+- A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`. Where the
+  default is on, the tables list the flag that turns it off, beside what is done while it is on.
 - A list takes several values: `--network.hidden 64 64` or `--network.hidden 64,64`.
 - A schedule is a number, or `linear(start, end, steps)`, which is interpolated linearly from
   `start` to `end` over that many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
