@@ -1,17 +1,16 @@
-"""Writes `command-line.md` from the configuration, so that it stays true, and orders the site.
-
-`python docs/generate.py` writes the page; mkdocs calls `on_config`.
-"""
+"""Writes `command-line.md` from the configuration, so that it stays current."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
-PAGE = HERE / "command-line.md"
-FIRST = ("index.md", "getting-started.md", "command-line.md", "environments.md", "checkpoints.md")
+from operant.agents import AGENTS
+from operant.cli.main import COMMANDS
+from operant.config import Row, rows
+from operant.session import run_config
+
+PAGE = Path(__file__).with_name("command-line.md")
 
 INTRO = """\
 # The command line
@@ -23,14 +22,15 @@ of a YAML file given by `--config`, and of the `config.yaml` in every run direct
 the file, the file overrides the recipe that fits the agent and the environment, and the recipe
 overrides the defaults below.
 
-- A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`.
+- A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`. Where the
+  default is on, the tables list the flag that turns it off, beside what is done while it is on.
 - A list takes several values: `--network.hidden 64 64` or `--network.hidden 64,64`.
 - A schedule is a number, or `linear(start, end, steps)`, which is interpolated linearly from
-  `start` to `end` over so many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
+  `start` to `end` over that many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
 - Integers may be written `100_000` or `1e5`.
 - `--env.kwargs name=value ...` is passed to the environment's constructor.
-- A name that another library uses, such as `--learning-rate` or `--n-steps`, is an error that
-  tells ours.
+- A name that another library uses, such as `--learning-rate` or `--n-steps`, is an error that gives
+  Operant's name for it.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 stopped by Ctrl-C and SIGTERM after
 saving a checkpoint.
@@ -39,11 +39,6 @@ saving a checkpoint.
 
 def page() -> str:
     """The content of `command-line.md`."""
-    from operant.agents.registry import AGENTS  # noqa: PLC0415  # mkdocs loads this file without Operant
-    from operant.cli.main import COMMANDS  # noqa: PLC0415
-    from operant.config import rows  # noqa: PLC0415
-    from operant.session.run_settings import run_config  # noqa: PLC0415
-
     parts = [INTRO, "## Commands\n"]
     for command, options, usage in COMMANDS.values():
         about = (command.__doc__ or "").splitlines()[0]
@@ -62,7 +57,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _table(found: Iterable[Any]) -> list[str]:
+def _table(found: Iterable[Row]) -> list[str]:
     lines = [
         f"| `{row.flag}` | {_code(row.accepts)} | {_code(row.default)} | {row.comment} |"
         for row in found
@@ -74,14 +69,6 @@ def _table(found: Iterable[Any]) -> list[str]:
 
 def _code(text: str) -> str:
     return " or ".join(f"`{part}`" for part in text.split("|") if part)
-
-
-def on_config(config: Any) -> Any:
-    """Called by mkdocs: puts the pages in reading order, then all others by name."""
-    names = sorted(path.name for path in HERE.glob("*.md"))
-    others = [name for name in names if name not in FIRST]
-    config["nav"] = [*FIRST, *others]
-    return config
 
 
 if __name__ == "__main__":
