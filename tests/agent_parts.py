@@ -12,7 +12,7 @@ from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
 from operant.memory.rollout import RolloutCache
 from operant.networks.assemble import NetworkConfig, build_network
-from operant.networks.ensemble import ensemble
+from operant.networks.ensemble import build_ensemble
 
 
 class AgentParts:
@@ -27,7 +27,7 @@ class AgentParts:
         made = [
             build_network(self.settings, seen, outputs, generator, late) for _ in range(members)
         ]
-        return made[0] if members == 1 else ensemble(made)
+        return made[0] if members == 1 else build_ensemble(made)
 
     def rollout(self, length: int) -> RolloutCache:
         return RolloutCache(length)

@@ -12,28 +12,16 @@ if TYPE_CHECKING:
     from operant.agents.a2c import A2C as A2C
     from operant.agents.a2c import A2CConfig as A2CConfig
     from operant.agents.a2c import ActorCritic as ActorCritic
-    from operant.agents.actor import (
-        ActionSelector as ActionSelector,
-    )
-    from operant.agents.actor import (
-        Actor as Actor,
-    )
-    from operant.agents.actor import (
-        PolicySelector as PolicySelector,
-    )
+    from operant.agents.actor import ActionSelector as ActionSelector
+    from operant.agents.actor import Actor as Actor
+    from operant.agents.actor import PolicySelector as PolicySelector
     from operant.agents.agent import AgentBase as AgentBase
     from operant.agents.dqn import DQN as DQN
     from operant.agents.dqn import DQNConfig as DQNConfig
     from operant.agents.off_policy import OffPolicy as OffPolicy
-    from operant.agents.optimizer import (
-        GradientStep as GradientStep,
-    )
-    from operant.agents.optimizer import (
-        Hooks as Hooks,
-    )
-    from operant.agents.optimizer import (
-        Optimizer as Optimizer,
-    )
+    from operant.agents.optimizer import GradientStep as GradientStep
+    from operant.agents.optimizer import Hooks as Hooks
+    from operant.agents.optimizer import Optimizer as Optimizer
     from operant.agents.ppo import PPO as PPO
     from operant.agents.ppo import PPOConfig as PPOConfig
     from operant.agents.registry import AGENTS as AGENTS

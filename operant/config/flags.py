@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from operant.config.schema import Leaf, from_tree, leaves
-from operant.config.synonyms import path_of
+from operant.config.synonyms import other_agents_setting, path_of
 from operant.config.values import type_in_words, union_members
 from operant.config.yaml_file import parse_scalar, parse_yaml
 from operant.core.config import Config
@@ -81,6 +81,9 @@ def _find(name: str, known: Mapping[str, Leaf]) -> tuple[Leaf | None, bool]:
 
 def _unknown_flag(name: str, paths: Sequence[str]) -> str:
     meant = path_of(name, paths)
+    other = "" if meant else other_agents_setting(name, paths)
+    if other:
+        return f"--{name}: unknown flag; {flag(other)} is a setting of other agents"
     near = suggest(flag(meant or name), [flag(path) for path in ([meant] if meant else paths)])
     return f"--{name}: unknown flag{near}"
 

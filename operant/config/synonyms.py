@@ -74,6 +74,13 @@ SYNONYMS: dict[str, str] = {
 }
 
 
+def other_agents_setting(name: str, paths: Iterable[str]) -> str:
+    """Our path for `name` where none of `paths` is meant, but another agent has such a setting."""
+    field = name.replace("-", "_").rpartition(".")[2].lower()
+    ours = [path for path, names in SYNONYMS.items() if field in names.split()]
+    return next((path for path in ours if path.startswith("agent.") and path not in paths), "")
+
+
 def path_of(name: str, paths: Iterable[str]) -> str:
     """Which of `paths` is meant by `name`, with or without a section; empty if none is clear.
 

@@ -11,20 +11,10 @@ from operant.core.lazy import lazy_names
 if TYPE_CHECKING:
     from operant.memory.prioritized import PrioritizedReplay as PrioritizedReplay
     from operant.memory.replay import ExperienceReplay as ExperienceReplay
-    from operant.memory.replay_settings import (
-        ReplayConfig as ReplayConfig,
-    )
-    from operant.memory.replay_settings import (
-        make_replay as make_replay,
-    )
-    from operant.memory.rollout import (
-        ExperienceCache as ExperienceCache,
-    )
-    from operant.memory.rollout import (
-        RolloutBuffer as RolloutBuffer,
-    )
-    from operant.memory.rollout import (
-        RolloutCache as RolloutCache,
-    )
+    from operant.memory.replay_settings import ReplayConfig as ReplayConfig
+    from operant.memory.replay_settings import make_replay as make_replay
+    from operant.memory.rollout import ExperienceCache as ExperienceCache
+    from operant.memory.rollout import RolloutBuffer as RolloutBuffer
+    from operant.memory.rollout import RolloutCache as RolloutCache
 
 __getattr__ = lazy_names(__name__)

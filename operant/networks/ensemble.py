@@ -21,7 +21,7 @@ from operant.networks.submodule import identity, key, module_dict, under, within
 from operant.networks.vector import ACTIVATIONS, MLP
 
 
-def ensemble(networks: Sequence[Network]) -> Ensemble | Stacked:
+def build_ensemble(networks: Sequence[Network]) -> Ensemble | Stacked:
     """The networks as one; fully connected ones of equal sizes as one batched product.
 
     Such ones give their weights away: what is learned is the whole's, not theirs.

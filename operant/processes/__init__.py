@@ -12,12 +12,8 @@ from operant.core.lazy import lazy_names
 if TYPE_CHECKING:
     from operant.processes.pool import WorkerPool as WorkerPool
     from operant.processes.process import WorkerProcess as WorkerProcess
-    from operant.processes.shared_memory import (
-        ArrayAllocator as ArrayAllocator,
-    )
-    from operant.processes.shared_memory import (
-        anonymous_memory as anonymous_memory,
-    )
+    from operant.processes.shared_memory import ArrayAllocator as ArrayAllocator
+    from operant.processes.shared_memory import anonymous_memory as anonymous_memory
     from operant.processes.weights import pack as pack
     from operant.processes.weights import publish as publish
     from operant.processes.weights import unpack as unpack

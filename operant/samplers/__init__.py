@@ -13,15 +13,9 @@ from operant.core.lazy import lazy_names
 if TYPE_CHECKING:
     from operant.samplers.alternating import AlternatingSampler as AlternatingSampler
     from operant.samplers.asynchronous import AsyncSampler as AsyncSampler
-    from operant.samplers.collector import (
-        BaseCollector as BaseCollector,
-    )
-    from operant.samplers.collector import (
-        Collecting as Collecting,
-    )
-    from operant.samplers.collector import (
-        Collector as Collector,
-    )
+    from operant.samplers.collector import BaseCollector as BaseCollector
+    from operant.samplers.collector import Collecting as Collecting
+    from operant.samplers.collector import Collector as Collector
     from operant.samplers.evaluate import Evaluation as Evaluation
     from operant.samplers.explorer import Explorer as Explorer
     from operant.samplers.parallel import ParallelSampler as ParallelSampler

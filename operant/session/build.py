@@ -23,7 +23,7 @@ from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
 from operant.memory.rollout import RolloutCache
 from operant.networks.assemble import build_network
-from operant.networks.ensemble import ensemble
+from operant.networks.ensemble import build_ensemble
 from operant.samplers.alternating import AlternatingSampler
 from operant.samplers.asynchronous import AsyncSampler
 from operant.samplers.collector import Collecting
@@ -72,7 +72,7 @@ class PartsOfRun:
             build_network(self.config.network, observation, outputs, self.generator, late)
             for _ in range(members)
         ]
-        return (made[0] if members == 1 else ensemble(made)).to(self.config.device)
+        return (made[0] if members == 1 else build_ensemble(made)).to(self.config.device)
 
     def rollout(self, length: int) -> RolloutCache:
         """A memory of one chunk."""

@@ -118,3 +118,10 @@ def test_every_synonym_is_of_a_setting_that_exists_and_is_none_itself() -> None:
     for path, names in SYNONYMS.items():
         assert len(names.split()) == len(set(names.split())), path
         assert path.rpartition(".")[2] not in names.split()
+
+
+def test_a_setting_that_only_other_agents_have_is_said_to_be_theirs() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_flags(run_config("ppo"), ["--buffer-size", "1000"])
+    expected = "--buffer-size: unknown flag; --agent.replay-size is a setting of other agents"
+    assert str(refused.value) == expected

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from operant.core.experience import HiddenState
 from operant.networks.assemble import NetworkConfig, build_network
-from operant.networks.ensemble import Ensemble, Stacked, ensemble
+from operant.networks.ensemble import Ensemble, Stacked
 
 INPUTS = {"x": Box(-1, 1, (3,)), "y": Box(-1, 1, (2,))}
 OUTPUTS = {"value": (1,), "choice": (4,)}
@@ -47,7 +47,7 @@ def test_a_batched_product_gives_what_the_networks_give(
     lead: tuple[int, ...], normalize: bool
 ) -> None:
     networks = pair(late=True, normalize=normalize)
-    together = ensemble(deepcopy(networks))
+    together = build_ensemble(deepcopy(networks))
     assert isinstance(together, Stacked)
     first = None if len(lead) == 1 else torch.zeros(lead, dtype=torch.bool)
     out, _ = together(seen(*lead), HiddenState(), first)
@@ -59,7 +59,7 @@ def test_a_batched_product_gives_what_the_networks_give(
 
 def test_gradients_of_a_batched_product_are_those_of_the_networks() -> None:
     networks = pair(late=True)
-    together = ensemble(deepcopy(networks))
+    together = build_ensemble(deepcopy(networks))
     assert isinstance(together, Stacked)
     together(seen(5), HiddenState())[0]["value"].square().sum().backward()
     for i, network in enumerate(networks):
@@ -75,7 +75,7 @@ def test_gradients_of_a_batched_product_are_those_of_the_networks() -> None:
 @pytest.mark.parametrize("settings", [{"lstm": 4}, {"separate": True}])
 def test_networks_of_other_kinds_answer_one_after_another(settings: dict[str, Any]) -> None:
     networks = pair(**settings)
-    together = ensemble(networks)
+    together = build_ensemble(networks)
     assert isinstance(together, Ensemble)
     out, state = together(seen(5), together.initial_state(5))
     alone, own = networks[1](seen(5), networks[1].initial_state(5))
@@ -86,11 +86,11 @@ def test_networks_of_other_kinds_answer_one_after_another(settings: dict[str, An
 def test_networks_of_other_sizes_are_not_one_product() -> None:
     config = NetworkConfig(hidden=(8, 7))
     other = build_network(config, {"x": INPUTS["x"]}, OUTPUTS, None, {"y": INPUTS["y"]})
-    assert isinstance(ensemble([pair(late=True)[0], other]), Ensemble)
+    assert isinstance(build_ensemble([pair(late=True)[0], other]), Ensemble)
 
 
 def test_only_the_outputs_asked_for_come_back() -> None:
-    for together in (ensemble(pair(late=True)), ensemble(pair(lstm=4))):
+    for together in (build_ensemble(pair(late=True)), build_ensemble(pair(lstm=4))):
         out, _ = together(seen(5), together.initial_state(5), None, ("choice",))
         assert list(out) == ["choice"]
         assert out["choice"].shape == (5, 2, 4)

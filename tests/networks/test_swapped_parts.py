@@ -13,7 +13,7 @@ from torch.func import functional_call
 
 from operant.core.experience import HiddenState
 from operant.networks.assemble import NetworkConfig, build_network
-from operant.networks.ensemble import ensemble
+from operant.networks.ensemble import build_ensemble
 from operant.networks.vector import MLP
 
 INPUTS = {"x": Box(-1, 1, (3,))}
@@ -30,8 +30,8 @@ KINDS: dict[str, Callable[[], Any]] = {
     "modular": network_of,
     "separate": lambda: network_of(separate=True),
     "recurrent": lambda: network_of(lstm=5),
-    "stacked": lambda: ensemble([network_of(), network_of()]),
-    "ensemble": lambda: ensemble([network_of(lstm=5), network_of(lstm=5)]),
+    "stacked": lambda: build_ensemble([network_of(), network_of()]),
+    "ensemble": lambda: build_ensemble([network_of(lstm=5), network_of(lstm=5)]),
 }
 
 
