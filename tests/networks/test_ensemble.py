@@ -12,7 +12,7 @@ from torch import Tensor
 
 from operant.core.experience import HiddenState
 from operant.networks.assemble import NetworkConfig, build_network
-from operant.networks.ensemble import Ensemble, Stacked
+from operant.networks.ensemble import Ensemble, Stacked, build_ensemble
 
 INPUTS = {"x": Box(-1, 1, (3,)), "y": Box(-1, 1, (2,))}
 OUTPUTS = {"value": (1,), "choice": (4,)}
