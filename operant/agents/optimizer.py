@@ -175,8 +175,8 @@ class TorchRule:
 class FusedAdam:
     """Adam (arXiv:1412.6980) by torch's fused kernel, called directly.
 
-    The same bits as `torch.optim.Adam(fused=True)`, whose step takes 110 µs where this takes 35 (a
-    network of 64×64), and which imports torch's compiler when it is made: 1.5 s.
+    The same bits as `torch.optim.Adam(fused=True)`, with which PPO on CartPole takes 12 % longer (its
+    step 110 µs instead of 30), and which imports torch's compiler when it is made: 1.5 s.
     """
 
     betas = (0.9, 0.999)
