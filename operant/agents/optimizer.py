@@ -175,7 +175,7 @@ class TorchRule:
 class FusedAdam:
     """Adam (arXiv:1412.6980) by torch's fused kernel, called directly.
 
-    The same bits as `torch.optim.Adam(fused=True)`, with which PPO on CartPole takes 12 % longer (its
+    The same bits as `torch.optim.Adam(fused=True)`, with which PPO on CartPole takes 12 % longer (a
     step 110 µs instead of 30), and which imports torch's compiler when it is made: 1.5 s.
     """
 

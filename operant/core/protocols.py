@@ -35,7 +35,7 @@ from operant.core.experience import (
 from operant.core.spaces import Shape, Space, Spaces
 from operant.core.tree import Array
 
-ROW_BLOCK = 4  # in a product of a multiple of so many rows, no row's rounding depends on the others
+ROW_BLOCK = 4  # multiples of so many rows round a row alike, on most processors
 
 
 @runtime_checkable

@@ -26,10 +26,10 @@ def accumulate(x: Tensor, decay: Tensor) -> Tensor:
 def gae(
     reward: Tensor, value: Tensor, next_value: Tensor, discount: Tensor, trace: Tensor
 ) -> Tensor:
-    """Generalised advantages (arXiv:1506.02438, eq. 16).
+    """Generalised advantages (arXiv:1506.02438, eq. 16): A_t = Σ_l (γλ)^l δ_{t+l}.
 
-    `trace` is lambda, and zero where the episode was cut for either reason: the value of what
-    came next still counts there, but no later reward does.
+    δ_t = r_t + γ V(s_{t+1}) − V(s_t). `trace` is λ, and zero where the episode was cut for either
+    reason: the value of what came next still counts there, but no later reward does.
     """
     return accumulate(reward + discount * next_value - value, discount * trace)
 
@@ -44,11 +44,12 @@ def vtrace(
     rho: float = 1.0,
     c: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """Targets of the value and advantages of the policy from another's actions (arXiv:1802.01561).
+    """V-trace targets of the value, and advantages of the policy (arXiv:1802.01561, eq. 1, §4.2).
 
-    `log_ratio` is the log-probability of each action now less that when it was taken; ratios are
-    cut at `rho` where they weigh an error and at `c` where they carry it back (eq. 1). `trace` as
-    in `gae`. The advantage is that of section 4.2: `rho_t (r_t + discount v_{t+1} - V_t)`.
+    v_t = V(s_t) + δ_t + γ c_t (v_{t+1} − V(s_{t+1})), δ_t = ρ_t (r_t + γ V(s_{t+1}) − V(s_t)),
+    ρ_t = min(ρ̄, π/μ), c_t = λ min(c̄, π/μ); the advantage is ρ_t (r_t + γ v_{t+1} − V(s_t)).
+    `log_ratio` is log π/μ: the log-probability of each action now less that when it was taken.
+    `trace` is λ as in `gae`.
     """
     ratio = log_ratio.exp()
     weight = ratio.clamp(max=rho)
@@ -60,7 +61,7 @@ def vtrace(
 
 
 def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
-    """Up to `n` rewards, then the value of what followed (Sutton and Barto 2018, eq. 7.1).
+    """n-step returns r_t + γ r_{t+1} + … + γ^n V(s_{t+n}) (Sutton and Barto 2018, eq. 7.1).
 
     The walk stops early where `ended` is true and at the last row, and takes the value there; a
     zero discount makes that value count for nothing.

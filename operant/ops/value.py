@@ -20,12 +20,12 @@ Choices = Mapping[str, Sequence[int]]
 
 
 def squared(error: Tensor) -> Tensor:
-    """Half the square, whose slope is the error itself."""
+    """½ δ²."""
     return 0.5 * error**2
 
 
 def huber(error: Tensor, delta: float = 1.0) -> Tensor:
-    """`squared` up to `delta`, then a straight line of slope `delta` (Huber, 1964)."""
+    """½ δ² where |δ| ≤ Δ, else Δ (|δ| − ½ Δ), with Δ = `delta` (Huber, 1964)."""
     size = error.abs()
     near = size.clamp(max=delta)
     return near * (size - 0.5 * near)
@@ -57,7 +57,7 @@ def max_q(q_values: Tensors, choices: Choices, masks: Tensors) -> Tensor:
 
 
 def expected_q(q: Tensor, logits: Tensor, choices: Sequence[int], mask: Tensor | None) -> Tensor:
-    """Expected Q-value under a policy, `[...]` (arXiv:1910.07207, eq. 10).
+    """Expected Q-value Σ_a π(a|s) Q(s, a), `[...]` (arXiv:1910.07207, eq. 10).
 
     Forbidden choices have probability zero, and their values pass no gradient to the policy.
     """
@@ -69,7 +69,7 @@ def expected_q(q: Tensor, logits: Tensor, choices: Sequence[int], mask: Tensor |
 def dueling(
     advantage_values: Tensors, state_value: Tensor, choices: Choices, masks: Tensors | None = None
 ) -> Tensors:
-    """Q-values from advantages and a state value `[..., 1]` (arXiv:1511.06581, eq. 9).
+    """Q(s, a) = V(s) + A(s, a) − mean_a' A(s, a') (arXiv:1511.06581, eq. 9); V is `[..., 1]`.
 
     Advantages are centred over the allowed actions of each part: a part whose choices are all
     alike adds zero. Each part carries its share of the state value, which so enters a sum once.
