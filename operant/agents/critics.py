@@ -63,6 +63,26 @@ class Critics:
 
         return self.sum_parts(out, chosen)
 
+    def lowest_expected(self, out: Tensors, logits: Tensors, masks: Tensors) -> Tensor:
+        """What the critic that expects least expects of a policy's actions, `[...]`.
+
+        Only the sum over an action's parts is learned, which each critic may split otherwise, so
+        the minimum is one of sums: of one discrete part choice by choice (arXiv:1910.07207), of
+        several, whose combinations are too many to list, of the expectations.
+        """
+        if sum(map(len, self.choices.values())) == 1:
+            (name,) = self.choices
+            whole = out[Q + name] + out["value"] if "value" in out else out[Q + name]
+            lower = whole.amin(-2)
+            return value.expected_q(lower, logits[name], self.choices[name], masks.get(name))
+
+        def expected(name: str) -> Tensor:
+            mask = masks[name].unsqueeze(-2) if name in masks else None
+            params = logits[name].unsqueeze(-2)  # the same for all critics
+            return value.expected_q(out[Q + name], params, self.choices[name], mask)
+
+        return self.sum_parts(out, expected).amin(-1)
+
     def sum_parts(self, out: Tensors, of_part: Callable[[str], Tensor]) -> Tensor:
         """The whole action's Q-value `[...]`: of its continuous parts, and of each discrete one."""
         parts = [of_part(name) for name in self.choices]

@@ -32,7 +32,6 @@ from operant.memory.replay_settings import ReplayConfig
 from operant.ops import explore, policy, value
 from operant.ops.distribution import POLICY, ActionDistribution, distribution_for, masks_of
 from operant.ops.reparameterized import SquashedGaussian, noise_for, rsample
-from operant.ops.value import Q
 
 DUE: Due = frozenset({"value", "policy", "alpha", "target"})
 
@@ -215,14 +214,9 @@ class SAC(OffPolicy):
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         out = unroll(self.network, batch, tuple(self.distribution.outputs), rows, "actor")
         action, entropy = self.sample_actions(out, masks, noise)
-        q = tree.map(lambda x: x.amin(-2), self.critics.outputs(critic, batch, action, rows))
-        chosen = self.critics.choices
-
-        def expected(name: str) -> Tensor:
-            logits, mask = out[POLICY + name], masks.get(name)
-            return value.expected_q(q[Q + name], logits, chosen[name], mask)
-
-        soft = self.critics.sum_parts(q, expected)
+        q = self.critics.outputs(critic, batch, action, rows)
+        logits = {name: out[POLICY + name] for name in self.critics.choices}
+        soft = self.critics.lowest_expected(q, logits, masks)
         return soft + self.log_alpha.detach().exp() * entropy, entropy
 
     def sample_actions(
