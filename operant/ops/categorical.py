@@ -47,14 +47,14 @@ class Categorical:
 
     def entropy(self, params: Tensor, mask: Tensor | None) -> Tensor:
         """Entropy `[...]`; zero where only one choice is allowed."""
-        return _entropy(masked_logits(params, mask).log_softmax(-1))
+        return _entropy(masked_logits(params, mask).log_softmax(-1), mask is not None)
 
     def evaluate(
         self, params: Tensor, action: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """`log_prob` and `entropy` at the cost of one."""
         log_prob = masked_logits(params, mask).log_softmax(-1)
-        return _chosen(log_prob, action), _entropy(log_prob)
+        return _chosen(log_prob, action), _entropy(log_prob, mask is not None)
 
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`; zero where they are the same."""
@@ -100,18 +100,24 @@ class MultiCategorical:
 
     def entropy(self, params: Tensor, mask: Tensor | None) -> Tensor:
         """Entropy `[...]`: the sum over the parts."""
-        return _entropy(logit_rows(params, self.choices, mask).log_softmax(-1)).sum(-1)
+        log_prob = logit_rows(params, self.choices, mask).log_softmax(-1)
+        return _entropy(log_prob, self._filled(mask)).sum(-1)
 
     def evaluate(
         self, params: Tensor, action: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """`log_prob` and `entropy` at the cost of one."""
         log_prob = logit_rows(params, self.choices, mask).log_softmax(-1)
-        return _chosen(log_prob, action).sum(-1), _entropy(log_prob).sum(-1)
+        entropy = _entropy(log_prob, self._filled(mask))
+        return _chosen(log_prob, action).sum(-1), entropy.sum(-1)
 
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`: the sum over the parts."""
         return _kl(logit_rows(p, self.choices, mask), logit_rows(q, self.choices, mask)).sum(-1)
+
+    def _filled(self, mask: Tensor | None) -> bool:
+        """Whether some places in rows hold no choice that is allowed."""
+        return mask is not None or not _equal(self.choices)
 
 
 def masked_logits(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -164,8 +170,13 @@ def _chosen(log_prob: Tensor, action: Tensor) -> Tensor:
     return log_prob.gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
-def _entropy(log_prob: Tensor) -> Tensor:
-    return -(log_prob.exp() * log_prob).sum(-1)
+def _entropy(log_prob: Tensor, filled: bool) -> Tensor:
+    probability = log_prob.exp()
+    if filled:
+        # The gradient's factor would be the huge number times a weight, which may be infinite, and
+        # infinity times probability zero is NaN.
+        log_prob = torch.where(probability > 0, log_prob, 0)
+    return -(probability * log_prob).sum(-1)
 
 
 def _kl(p: Tensor, q: Tensor) -> Tensor:

@@ -159,3 +159,35 @@ def test_acting_in_inference_mode_first_does_not_hinder_learning() -> None:
     many.log_prob(logits, action.clone(), None).sum().backward()
     assert logits.grad is not None
     assert logits.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("choices", [UNEQUAL, EQUAL, (9,)])
+@pytest.mark.parametrize("weight", [5.0, 1e6])
+def test_a_masked_entropy_has_its_gradient_at_any_weight(
+    choices: tuple[int, ...], weight: float
+) -> None:
+    logits, mask = some_logits(8, 9).requires_grad_(), some_mask(8, choices)
+    action = torch.zeros(8, len(choices), dtype=torch.int64)
+    many = Multi(choices)
+    (plain,) = torch.autograd.grad(many.entropy(logits, mask).sum(), logits)
+    for entropy in (many.entropy(logits, mask), many.evaluate(logits, action, mask)[1]):
+        (gradient,) = torch.autograd.grad(weight * entropy.sum(), logits)
+        torch.testing.assert_close(gradient / weight, plain)
+
+
+def test_the_gradient_of_a_masked_entropy_is_that_of_the_allowed_choices_alone() -> None:
+    logits = some_logits(3).requires_grad_()
+    (5 * Categorical(3).entropy(logits, torch.tensor([True, False, True]))).backward()
+    alone = logits.detach()[[0, 2]].requires_grad_()
+    (5 * Reference(logits=alone).entropy()).backward()
+    assert logits.grad is not None
+    assert alone.grad is not None
+    torch.testing.assert_close(logits.grad[[0, 2]], alone.grad)
+    assert logits.grad[1].item() == 0
+
+
+def test_parts_of_unequal_sizes_have_a_gradient_of_their_entropy_at_any_weight() -> None:
+    logits = some_logits(9).requires_grad_()
+    (1e6 * Multi(UNEQUAL).entropy(logits, None)).backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
