@@ -57,6 +57,7 @@ A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER =
         *("critics", "optimizer"),
     )
 )
+TARGET_ENTROPY = "agents/target_entropy.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 N_STEP = [
@@ -234,7 +235,6 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "self.actor_loss, self.actor_optimizer)",
                 "self.actor_loss, self.critic_optimizer)",
             ),
-            ("target entropy of a Box positive", "target -= 0 if", "target += 0 if"),
             ("wasted rows learned from", "masked_mean(x, valid)", "masked_mean(x, None)"),
             ("importance weights dropped", "weight.unsqueeze(-1) * squares", "squares"),
             ("tau dropped", "polyak_update(self.config.tau)", "polyak_update(1.0)"),
@@ -244,6 +244,10 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("twin min → max of several parts", "expected).amin(-1)", "expected).amax(-1)"),
             ("masks forgotten in expectations", "masks.get(name))", "None)"),
             ("continuous part dropped", '[out["value"].squeeze(-1), *parts]', "parts"),
+        ],
+        TARGET_ENTROPY: [
+            ("target entropy of a Box positive", "target -= 0 if", "target += 0 if"),
+            ("target entropy whatever is allowed", "if not masks or", "if masks or"),
         ],
         ENSEMBLE: [
             (

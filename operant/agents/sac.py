@@ -20,6 +20,7 @@ from operant.agents.actor import ActionSelector, Actor, Explored
 from operant.agents.critics import Critics, CriticState
 from operant.agents.off_policy import Due, OffPolicy, window_error
 from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
+from operant.agents.target_entropy import TargetEntropy
 from operant.agents.unroll import unroll
 from operant.core import tree
 from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, Positive, Rate
@@ -27,7 +28,7 @@ from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Experience, HiddenState, Tensors
 from operant.core.protocols import Network, Parts, ReplayMemory, Rows
 from operant.core.schedule import Schedule
-from operant.core.spaces import Shape, Space, choices
+from operant.core.spaces import Shape, Space
 from operant.memory.replay_settings import ReplayConfig
 from operant.ops import explore, policy, value
 from operant.ops.distribution import POLICY, ActionDistribution, distribution_for, masks_of
@@ -51,7 +52,7 @@ class SACConfig(ReplayConfig, AgentConfig):
     alpha: Positive = 1.0  # entropy coefficient (temperature) at first
     learn_alpha: bool = True  # learn the entropy coefficient
     target_entropy: float | None = None  # none: -1 a continuous dimension, and discrete_entropy
-    discrete_entropy: Fraction = 0.3  # target entropy of a discrete part, as a share of log(n)
+    discrete_entropy: Fraction = 0.3  # target entropy of a discrete part, a share of log(allowed)
     n_step: Count = 1  # n of the n-step return
     sequence: Count = 16  # consecutive steps in a sample, for recurrent networks
 
@@ -108,13 +109,13 @@ class SAC(OffPolicy):
         self.distribution = distribution_for(action_space, SquashedGaussian)
         parts = self.distribution.parts
         self.continuous = ActionDistribution({k: parts[k] for k in self.critics.continuous})
-        self.target_entropy = target_entropy(action_space, config)
+        share = config.discrete_entropy
+        self.target_entropy = TargetEntropy(action_space, config.target_entropy, share)
         selector = SoftSelector(action_space, self.distribution, config.learning_starts)
         state = CriticState(critic, self.critics.continuous) if network.recurrent else None
         self.actor = Actor(network, selector, seed, "actor", state)
-        self.generator = torch.Generator(self.actor.device).manual_seed(
-            seed
-        )  # of actions sampled to learn
+        # Of actions sampled to learn.
+        self.generator = torch.Generator(self.actor.device).manual_seed(seed)
         start = torch.tensor(math.log(config.alpha), device=self.actor.device)
         self.log_alpha = nn.Parameter(start)
         weights = {"policy": network.parameters(), "value": critic.parameters()}
@@ -168,7 +169,8 @@ class SAC(OffPolicy):
         metrics |= self.descend(actor_step, batch, self.noise(batch, self.window))
         if "alpha" in due:
             # The loss is log α (H − target entropy); its gradient needs no differentiation.
-            gradient = metrics["entropy"] - self.target_entropy
+            target = metrics.get("target_entropy", self.target_entropy.unmasked())
+            gradient = metrics["entropy"] - target
             metrics["ent_coef_loss"] = self.log_alpha.detach() * gradient
             self.alpha_optimizer.apply([gradient], self.steps_taken())
         if "target" in due:
@@ -205,7 +207,10 @@ class SAC(OffPolicy):
         soft, entropy = self.soft_value(self.critics.network, batch, (0, self.window), noise)
         valid = self.counted(batch)
         losses = {"actor": -policy.masked_mean(soft, valid)}
-        return losses, {"entropy": policy.masked_mean(entropy, valid)}
+        masks = masks_of(tree.index(batch.observation, slice(0, self.window)), self.names)
+        # A metric, so that under data-parallel training it is the mean over ranks, as entropy is.
+        target = self.target_entropy.masked(masks, valid)
+        return losses, {"entropy": policy.masked_mean(entropy, valid), **target}
 
     def soft_value(
         self, critic: Network, batch: Experience, rows: tuple[int, int], noise: Tensors
@@ -230,15 +235,3 @@ class SAC(OffPolicy):
             action, log_prob = rsample(self.continuous, out, noise)
             entropy.append(-log_prob)
         return action, reduce(torch.add, entropy)
-
-
-def target_entropy(action_space: dict[str, Space], config: SACConfig) -> float:
-    """The entropy to aim at: given, or by the kinds of the action's parts."""
-    if config.target_entropy is not None:
-        return config.target_entropy
-    target = 0.0
-    for space in action_space.values():
-        counts = choices(space)
-        target += config.discrete_entropy * sum(math.log(n) for n in counts)
-        target -= 0 if counts else math.prod(space.shape or ())
-    return target

@@ -142,6 +142,13 @@ def forbidden_rows(
     return forbidden if lacking is None else forbidden | lacking
 
 
+def max_entropy(mask: Tensor, choices: Sequence[int]) -> Tensor:
+    """Entropy `[...]` of the uniform distribution over what a mask allows: Σ log of the choices."""
+    forbidden = forbidden_rows(mask, choices, mask.device)
+    assert forbidden is not None, "there is a mask"
+    return (~forbidden).sum(-1).log().sum(-1)
+
+
 def to_rows(flat: Tensor, choices: Sequence[int]) -> Tensor:
     """Flat numbers as one row a part, with anything in the places that a part lacks."""
     if not _equal(choices):

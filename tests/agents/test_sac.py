@@ -23,7 +23,8 @@ from worked import (
     slopes,
 )
 
-from operant.agents.sac import SAC, SACConfig, target_entropy
+from operant.agents.sac import SAC, SACConfig
+from operant.agents.target_entropy import TargetEntropy
 from operant.core.errors import UsageError
 from operant.core.experience import Experience
 from operant.core.schedule import Schedule
@@ -289,7 +290,9 @@ def test_entropies_of_both_kinds_add_up() -> None:
 def test_the_entropy_to_keep_follows_the_action(
     spaces: dict[str, Space], settings: Any, expected: float
 ) -> None:
-    assert target_entropy(spaces, SACConfig(**settings)) == pytest.approx(expected)
+    config = SACConfig(**settings)
+    target = TargetEntropy(spaces, config.target_entropy, config.discrete_entropy)
+    assert target.unmasked() == pytest.approx(expected)
 
 
 def fill(agent: SAC, steps: int) -> None:

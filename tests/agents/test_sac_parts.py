@@ -1,4 +1,4 @@
-"""SAC's twin critics of an action of several parts: only the sum over its parts is learned."""
+"""SAC and the parts of an action: twin critics learn only their sum; masks limit the entropy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
-from worked import Column, policy_table, q_table, record, sloped
+from worked import Column, masked, policy_table, q_table, record, sloped
 
 from operant.agents.sac import SAC, SACConfig
 from operant.core.experience import Experience
@@ -22,8 +22,10 @@ FIXED = -20.0  # a log standard deviation so small that the action is the mean's
 NO_BONUS = 1e-9  # a temperature at which entropy counts for nothing
 
 
-def sac(actor: CustomNetwork, critics: list[CustomNetwork], spaces: dict[str, Space]) -> SAC:
-    config = SACConfig(gamma=1.0, alpha=NO_BONUS, learning_starts=0)
+def sac(
+    actor: CustomNetwork, critics: list[CustomNetwork], spaces: dict[str, Space], **settings: Any
+) -> SAC:
+    config = SACConfig(gamma=1.0, alpha=NO_BONUS, learning_starts=0, **settings)
     return SAC(actor, Ensemble(critics), spaces, ExperienceReplay(9, 0, seed=1), config, seed=1)
 
 
@@ -49,10 +51,11 @@ def both(rows: list[float]) -> list[list[float]]:
     return [rows, rows]
 
 
-def multi(critics: list[tuple[list[float], list[float]]]) -> SAC:
+def multi(critics: list[tuple[list[float], list[float]]], **settings: Any) -> SAC:
     """One action of two parts; critics by what each part's choices are worth."""
     logits = [math.log(p) for part in CHANCES for p in part]
-    return sac(policy_table(a=both(logits)), [q_table(a=both(a + b)) for a, b in critics], MULTI)
+    made = [q_table(a=both(a + b)) for a, b in critics]
+    return sac(policy_table(a=both(logits)), made, MULTI, **settings)
 
 
 def named(critics: list[tuple[list[float], list[float]]]) -> SAC:
@@ -101,3 +104,50 @@ def test_the_policy_follows_the_critic_that_counts(make: Any) -> None:
     slope = torch.autograd.grad(losses["actor"], list(agent.network.parameters()))[0]
     # Of the expected worth by the second logit: p (1 - p) times the difference of the choices.
     assert slope[0, :2].tolist() == pytest.approx([0.1875, -0.1875], rel=1e-4)
+
+
+def tempered(agent: SAC, chunk: Experience) -> float:
+    """What the temperature's loss aims at, from the loss of one gradient step."""
+    agent.log_alpha.data.fill_(1.0)  # the loss is log α times entropy less target
+    metrics = agent.descend_on(chunk, None, frozenset({"alpha"}))
+    return float(metrics["entropy"] - metrics["ent_coef_loss"])
+
+
+def test_the_target_entropy_is_a_share_of_that_of_the_allowed_choices() -> None:
+    agent = multi([([0.0] * 2, [0.0] * 3)] * 2)
+    for mask, allowed in (([1, 1, 1, 0, 1], 2 * 2), ([0, 1, 0, 1, 0], 1), ([0] * 5, 2 * 3)):
+        chunk = masked(step(a=[1, 1]), mask, [1] * 5)
+        assert tempered(agent, chunk) == pytest.approx(0.3 * math.log(allowed), abs=1e-6)
+
+
+def test_each_row_has_a_target_entropy_of_its_own_and_a_wasted_one_none() -> None:
+    agent = multi([([0.0] * 2, [0.0] * 3)] * 2)
+    agent.window = agent.length = 3
+    chunk = record(Column([0, 1, 0, 1], [0.0] * 3, invalid=(1,)))
+    chunk = chunk._replace(action={"a": torch.ones(3, 1, 2, dtype=torch.int64)})
+    chunk = masked(chunk, [1, 1, 1, 0, 0], [1] * 5, [1, 0, 1, 1, 1], [1] * 5)
+    assert tempered(agent, chunk) == pytest.approx(0.3 * (math.log(2) + math.log(3)) / 2)
+
+
+def test_a_part_without_a_mask_keeps_its_target_entropy() -> None:
+    chunk = step(amount=[0.0], choice=0)
+    mask = torch.tensor([[[1, 0]]] * 2)
+    seen = chunk.observation | {"action_mask.choice": mask}
+    agent = mixed([(0.0, [0.0, 0.0])] * 2)
+    assert tempered(agent, chunk) == pytest.approx(0.3 * math.log(2) - 1, rel=1e-4)
+    assert tempered(agent, chunk._replace(observation=seen)) == pytest.approx(-1, rel=1e-4)
+
+
+def test_where_nothing_can_be_chosen_the_temperature_stays() -> None:
+    agent = multi([([0.0] * 2, [0.0] * 3)] * 2)
+    chunk = masked(step(a=[1, 1]), [0, 1, 0, 1, 0], [1] * 5)
+    before = agent.log_alpha.item()
+    for _ in range(100):
+        agent.descend_on(chunk, None, agent.due())
+    assert agent.log_alpha.item() == before
+
+
+def test_a_target_entropy_that_was_given_is_taken_as_it_is() -> None:
+    agent = multi([([0.0] * 2, [0.0] * 3)] * 2, target_entropy=0.4)
+    chunk = masked(step(a=[1, 1]), [0, 1, 0, 1, 1], [1] * 5)
+    assert tempered(agent, chunk) == pytest.approx(0.4, rel=1e-4)
