@@ -111,6 +111,8 @@ class PPO(AgentBase):
             for minibatch, valid in minibatches:
                 learned.append(self.descend(self.descents[0], minibatch, valid))
                 self.updates += 1
+            if not learned:
+                break  # no row is valid, in this epoch or another
             if config.target_kl and float(learned[-1]["approx_kl"]) > 1.5 * config.target_kl:
                 break
         return learned

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from operant.core.spaces import Shape
 from operant.core.tree import Array
 
 
@@ -75,12 +76,13 @@ class Categorical:
 
 @dataclass(frozen=True)
 class MultiCategorical:
-    """One choice in each of several parts; actions are int64 `[..., parts]`.
+    """One choice in each of several parts; actions are int64 `[..., parts]`, or `[..., *shape]`.
 
     Parameters and masks are those of all parts behind each other.
     """
 
     choices: tuple[int, ...]
+    shape: Shape = ()  # of a grid of parts, row by row; empty: a vector
 
     @property
     def params(self) -> int:
@@ -88,15 +90,16 @@ class MultiCategorical:
 
     def sample(self, params: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
         """Draw an allowed choice of each part."""
-        return _gumbel_argmax(logit_rows(params, self.choices, mask), generator)
+        return self._shaped(_gumbel_argmax(logit_rows(params, self.choices, mask), generator))
 
     def mode(self, params: Tensor, mask: Tensor | None) -> Tensor:
         """The most likely allowed choice of each part."""
-        return logit_rows(params, self.choices, mask).argmax(-1)
+        return self._shaped(logit_rows(params, self.choices, mask).argmax(-1))
 
     def log_prob(self, params: Tensor, action: Tensor, mask: Tensor | None) -> Tensor:
         """Log-probability of `action`, `[...]`: the sum over its parts."""
-        return _chosen(logit_rows(params, self.choices, mask).log_softmax(-1), action).sum(-1)
+        log_prob = logit_rows(params, self.choices, mask).log_softmax(-1)
+        return _chosen(log_prob, self._flat(action)).sum(-1)
 
     def entropy(self, params: Tensor, mask: Tensor | None) -> Tensor:
         """Entropy `[...]`: the sum over the parts."""
@@ -109,11 +112,17 @@ class MultiCategorical:
         """`log_prob` and `entropy` at the cost of one."""
         log_prob = logit_rows(params, self.choices, mask).log_softmax(-1)
         entropy = _entropy(log_prob, self._filled(mask))
-        return _chosen(log_prob, action).sum(-1), entropy.sum(-1)
+        return _chosen(log_prob, self._flat(action)).sum(-1), entropy.sum(-1)
 
     def kl(self, p: Tensor, q: Tensor, mask: Tensor | None) -> Tensor:
         """KL(p, q), `[...]`: the sum over the parts."""
         return _kl(logit_rows(p, self.choices, mask), logit_rows(q, self.choices, mask)).sum(-1)
+
+    def _shaped(self, x: Tensor) -> Tensor:
+        return x.reshape(*x.shape[:-1], *self.shape) if self.shape else x
+
+    def _flat(self, action: Tensor) -> Tensor:
+        return action.flatten(-len(self.shape)) if self.shape else action
 
     def _filled(self, mask: Tensor | None) -> bool:
         """Whether some places in rows hold no choice that is allowed."""

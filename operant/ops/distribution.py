@@ -123,7 +123,8 @@ def distribution_for(
         elif isinstance(space, gs.Discrete):
             parts[name] = Categorical(int(space.n))
         elif counts := choices(space):
-            parts[name] = MultiCategorical(tuple(counts))
+            shape = space.shape or ()
+            parts[name] = MultiCategorical(tuple(counts), shape if len(shape) > 1 else ())
         else:
             raise UsageError(
                 f"action {name!r}: no distribution over {space}; expected a Box, Discrete, "

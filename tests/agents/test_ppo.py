@@ -195,9 +195,10 @@ def test_a_network_with_memory_learns_from_whole_environments() -> None:
     assert metrics["value_loss"] == pytest.approx(0.5 * (1 + 4 + 9) / 3 * (1 + 4 + 9) / 4)
 
 
-def test_a_chunk_in_which_nothing_was_decided_teaches_nothing() -> None:
+@pytest.mark.parametrize("target_kl", [0.0, 0.01])
+def test_a_chunk_in_which_nothing_was_decided_teaches_nothing(target_kl: float) -> None:
     network = even()
-    agent = ppo(network)
+    agent = ppo(network, target_kl=target_kl)
     agent.memory.store(record(Column([0, 1], [0.0], invalid=(0,))))
     metrics = agent.update()
     assert entries(network, "value").abs().max().item() == 0

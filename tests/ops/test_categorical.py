@@ -191,3 +191,17 @@ def test_parts_of_unequal_sizes_have_a_gradient_of_their_entropy_at_any_weight()
     (1e6 * Multi(UNEQUAL).entropy(logits, None)).backward()
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("choices", [(3, 2, 4, 2), (3, 3, 3, 3)])
+def test_a_grid_of_parts_is_a_vector_of_them_in_another_shape(choices: tuple[int, ...]) -> None:
+    logits, size = some_logits(6, sum(choices)), (6, 2, 2)
+    grid, flat = Multi(choices, (2, 2)), Multi(choices)
+    drawn = [x.sample(logits, None, Generator().manual_seed(1)) for x in (grid, flat)]
+    assert torch.equal(drawn[0], drawn[1].view(size))
+    assert torch.equal(grid.mode(logits, None), flat.mode(logits, None).view(size))
+    for one, other in zip(
+        grid.evaluate(logits, drawn[0], None), flat.evaluate(logits, drawn[1], None), strict=True
+    ):
+        assert torch.equal(one, other)
+    assert torch.equal(grid.log_prob(logits, drawn[0], None), flat.log_prob(logits, drawn[1], None))
