@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from operant.agents.modes import in_eval_mode
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
@@ -91,6 +92,7 @@ class Actor:
         self.network, self.selector, self.names = network, selector, selector.names
         self.prefix, self.also_carry = prefix, also_carry
         self.device = next(network.parameters()).device
+        self.mode_dependent = in_eval_mode(network)  # what gradient steps switch
         # All of what costs nothing more; and a value that remembers must see what is acted on, or
         # its memory falls behind.
         free = (network.joint or network.recurrent) and also_carry is None

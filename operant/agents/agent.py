@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from operant.agents.actor import Actor
+from operant.agents.modes import Modules, set_training
 from operant.agents.optimizer import GradientStep
 from operant.core.experience import Arrays, Decision, EnvStep, HiddenState, Memo, Tensors
 from operant.core.protocols import Network
@@ -46,8 +47,17 @@ class AgentBase:
         return self.actor.acted
 
     def descend(self, step: GradientStep, *inputs: Any) -> Tensors:
-        """One gradient step on a loss of these inputs; its metrics."""
-        return step(self.steps_taken(), *inputs)
+        """One gradient step on a loss of these inputs, in training mode; its metrics."""
+        modules = self.mode_dependent()
+        set_training(modules, True)
+        try:
+            return step(self.steps_taken(), *inputs)
+        finally:
+            set_training(modules, False)
+
+    def mode_dependent(self) -> Modules:
+        """What to switch to training mode, such as dropout: in all networks that are learned."""
+        return self.actor.mode_dependent
 
     def compile(self) -> None:
         """Learn by torch.compile; the first update then takes up to half a minute longer."""

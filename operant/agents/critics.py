@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from operant.agents.modes import in_eval_mode
 from operant.agents.target import Target
 from operant.agents.unroll import unroll
 from operant.core import tree
@@ -33,6 +34,7 @@ class Critics:
 
     def __init__(self, network: Network, action_space: dict[str, Space]) -> None:
         self.network, self.target = network, Target(network)
+        self.mode_dependent = in_eval_mode(network)  # recurrent critics run while acting, too
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
         self.continuous = tuple(name for name in action_space if name not in self.choices)
 

@@ -18,6 +18,7 @@ from torch import Generator, Tensor, nn
 
 from operant.agents.actor import ActionSelector, Actor, Explored
 from operant.agents.critics import Critics, CriticState
+from operant.agents.modes import Modules
 from operant.agents.off_policy import Due, OffPolicy, window_error
 from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.target_entropy import TargetEntropy
@@ -162,6 +163,9 @@ class SAC(OffPolicy):
 
     def normalizing(self) -> tuple[Network, ...]:
         return self.network, self.critics.network
+
+    def mode_dependent(self) -> Modules:
+        return self.actor.mode_dependent + self.critics.mode_dependent
 
     def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
         critic_step, actor_step = self.descents

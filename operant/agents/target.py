@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from operant.agents.modes import in_eval_mode
 from operant.core.protocols import Network
 
 
@@ -15,6 +16,7 @@ class Target:
 
     def __init__(self, source: Network) -> None:
         self.source, self.network = source, deepcopy(source).requires_grad_(False)
+        in_eval_mode(self.network)  # no gradient step is ever its own
 
     @torch.no_grad()
     def polyak_update(self, tau: float) -> None:
