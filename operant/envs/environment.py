@@ -138,7 +138,8 @@ def record_spaces(
     }
     raw: dict[str, Space] = {**named(observation_space, "observation"), **from_info}
     first = ObsPreprocessor(operations)
-    preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw))])
+    frames = ("observation",) if stacked else ()
+    preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw), frames)])
     spaces = Spaces(preprocessor.space(raw), action.spaces)
     if stacked and isinstance(observation_space, gs.Box):
         # A cast keeps frames apart; other operations may mix them.

@@ -197,6 +197,18 @@ def test_an_unknown_argument_of_an_environment_is_named() -> None:
         make_env(EnvConfig(kwargs={"gravity_on_mars": 3.7}))
 
 
+@pytest.mark.parametrize("game", ["Seaquest", "Breakout", "Freeway"])
+def test_channels_of_minatar_come_first(game: str) -> None:
+    pytest.importorskip("minatar")
+    env = make_env(EnvConfig(id=f"MinAtar/{game}-v1"))
+    env.reset(seed=0)
+    rng, n = np.random.default_rng(0), env.action_space.n  # type: ignore[attr-defined]  # Discrete
+    for _ in range(30):
+        seen = env.step({"action": rng.integers(n)})[0]["observation"]
+        state = env.env.unwrapped.game.state()  # type: ignore[attr-defined]  # MinAtar's own
+        assert seen.tolist() == state.transpose(2, 0, 1).astype(float).tolist()
+
+
 def test_an_environment_that_renders_gives_frames() -> None:
     env = make_env(EnvConfig(), render_mode="rgb_array")
     env.reset(seed=0)
