@@ -114,13 +114,10 @@ class RolloutCache:
         """Where `observation` `[B, ...]` is not what the last step led to: it was reset by hand."""
         if self.arrays is None:
             return np.array([False])
-        shown = {name: x[self.cursor] for name, x in self.arrays.observation.items()}
-        return np.logical_or.reduce(
-            [
-                (np.asarray(observation[k], x.dtype) != x).reshape(len(x), -1).any(1)
-                for k, x in shown.items()
-            ]
-        )
+        shown = tree.index(self.arrays.observation, self.cursor)
+        pairs = [(np.asarray(observation[name], x.dtype), x) for name, x in shown.items()]
+        found: tree.Array = np.any([(a != b).reshape(len(b), -1).any(1) for a, b in pairs], axis=0)
+        return found
 
     def _begin_where(self, begun: tree.Array, observation: Arrays) -> None:
         """Begin episodes by hand; those before them count as truncated unless they had ended."""
