@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.core.spaces import Space, Spaces, is_mask
+from operant.core.spaces import MASK, Space, Spaces, is_mask
 from operant.envs.check import Guard
 from operant.envs.nested_spaces import named
 from operant.envs.preprocessing.action import ActionPreprocessor
-from operant.envs.preprocessing.action_mask import check_masks, info_masks
+from operant.envs.preprocessing.action_mask import check_masks, info_masks, late_mask
 from operant.envs.preprocessing.observation import Cast, ObsPreprocessor, Operation, standard
 
 if TYPE_CHECKING:  # this module imports torch, which environment workers do without
@@ -99,8 +99,11 @@ class Environment(ABC):
 
     def _observe(self, value: Any, info: dict[str, Any], ended: bool) -> Arrays:
         observation = self.guard.observation(value)
-        if self._masks:
-            observation |= info_masks(info)
+        if self._masks or MASK in info:
+            masks = info_masks(info)
+            if late := late_mask(masks, self._masks):
+                raise self.guard.fault(late)
+            observation |= masks
             missing = [name for name in self._masks if name not in observation]
             if missing:
                 raise self.guard.fault(
@@ -135,7 +138,8 @@ def record_spaces(
     }
     raw: dict[str, Space] = {**named(observation_space, "observation"), **from_info}
     first = ObsPreprocessor(operations)
-    preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw))])
+    frames = ("observation",) if stacked else ()
+    preprocessor = ObsPreprocessor([*operations, *standard(first.space(raw), frames)])
     spaces = Spaces(preprocessor.space(raw), action.spaces)
     if stacked and isinstance(observation_space, gs.Box):
         # A cast keeps frames apart; other operations may mix them.

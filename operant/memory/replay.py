@@ -173,9 +173,29 @@ class ExperienceReplay:
         """How wrong the agent was about what it drew from `place`; drawing uniformly, no matter."""
 
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
-        """One whole step: what was seen, decided and answered."""
+        """One whole step: what was seen, decided and answered.
+
+        Where `observation` is not what the step before led to, the environment was reset by hand:
+        a row that is not valid closes the episode before, as in next-step autoreset.
+        """
+        begun = self.single.differs(observation)
+        if begun.any():
+            self._close_episodes(begun, observation)
         self.single.write(observation, action, memo, step)
         self.store(self.single.read())
+
+    def _close_episodes(self, begun: Array, observation: Arrays) -> None:
+        single, no = self.single, np.zeros_like(begun)
+        single.clear()
+        first, written, count = single.arrays.first[0].copy(), self.written, self.count
+        closed = begun & ~first  # an episode of which no step was taken leaves no row
+        single.env_write(EnvStep(observation, no.astype(np.float32), no, no, no, None, {}))
+        self.store(single.read())
+        single.arrays.first[1] = first | begun
+        # The other environments take their row back; the step that follows writes over it.
+        self.written = np.where(closed, self.written, written)
+        self.count = np.where(closed, self.count, count)
+        self.cursor = self.written % self.capacity
 
     def ready(self) -> bool:
         """Whether enough was stored to learn from."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from operant.core import tree
+from operant.core.errors import UsageError
 from operant.core.experience import Arrays, EnvStep, Experience, HiddenState, Memo, Tensors
 from operant.core.protocols import Memory
 
@@ -99,13 +100,39 @@ class RolloutCache:
         self.cursor += 1
 
     def write(self, observation: Arrays, action: Tensors, memo: Memo, step: EnvStep) -> None:
-        """One whole step: what was seen, decided and answered."""
+        """One whole step: what was seen, decided and answered; see `differs` for resets by hand."""
+        _check_kept(observation, step)
         if self.ready():
             self.clear()
         if self.arrays is None:
             self.start(observation, action, memo)
+        self._begin_where(self.differs(observation), observation)
         self.agent_write(action, memo)
         self.env_write(step)
+
+    def differs(self, observation: Arrays) -> tree.Array:
+        """Where `observation` `[B, ...]` is not what the last step led to: it was reset by hand."""
+        if self.arrays is None:
+            return np.array([False])
+        shown = tree.index(self.arrays.observation, self.cursor)
+        pairs = [(np.asarray(observation[name], x.dtype), x) for name, x in shown.items()]
+        found: tree.Array = np.any([(a != b).reshape(len(b), -1).any(1) for a, b in pairs], axis=0)
+        return found
+
+    def _begin_where(self, begun: tree.Array, observation: Arrays) -> None:
+        """Begin episodes by hand; those before them count as truncated unless they had ended."""
+        if not begun.any():
+            return
+        t, arrays = self.cursor, self.arrays
+        if t > 0:
+            broken_off = begun & arrays.valid[t - 1] & ~arrays.replaced[t - 1]
+            for name, x in arrays.observation.items():
+                arrays.final_observation[name][t - 1][broken_off] = x[t][broken_off]
+            arrays.replaced[t - 1] |= broken_off
+            arrays.truncated[t - 1] |= broken_off & ~arrays.terminated[t - 1]
+        for name, x in arrays.observation.items():
+            x[t][begun] = np.asarray(observation[name])[begun]
+        arrays.first[t] |= begun
 
     def ready(self) -> bool:
         """Whether a whole chunk can be read."""
@@ -205,6 +232,13 @@ def laid_out(rows: Experience, length: int, envs: int, allocate: Allocate = np.z
             for k, v in rows.items()
         )
     )
+
+
+def _check_kept(observation: Arrays, step: EnvStep) -> None:
+    """Refuse an observation whose memory the step has reused: what was acted on is lost."""
+    for name, x in observation.items():
+        if np.may_share_memory(np.asarray(x), step.observation[name]):
+            raise UsageError(f"observation {name!r} was overwritten by the step; copy it before")
 
 
 def _numpy(tensors: Tensors) -> Arrays:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from operant.core.errors import UsageError
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
@@ -60,14 +61,68 @@ def test_the_full_action_set_can_be_asked_for_in_both_forms() -> None:
         manager.close()
 
 
-def test_rewards_are_raw() -> None:
-    config = EnvConfig(id="ALE/Qbert-v5", num_envs=2)
+@pytest.mark.parametrize("prefix", ["", "ale_py:"])
+def test_rewards_are_raw(prefix: str) -> None:
+    config = EnvConfig(id=f"{prefix}ALE/Qbert-v5", num_envs=2)
     manager = make_manager(config, seed=0)
     manager.reset(0)
     rng = np.random.default_rng(0)
     rewards = [manager.step({"action": rng.integers(0, 6, 2)}).reward.max() for _ in range(60)]
     manager.close()
     assert max(rewards) == 25
+
+
+@pytest.mark.parametrize("kind", ["simple", "native"])
+def test_a_game_named_with_its_module_is_the_same_game(kind: Any) -> None:
+    def play(env_id: str) -> tuple[int, list[bytes]]:
+        config = EnvConfig(id=env_id, num_envs=2, manager=kind, frame_skip=3, atari_stack=2)
+        manager, rng = make_manager(config, seed=0), np.random.default_rng(0)
+        seen = [manager.reset(0)["observation"].tobytes()]
+        for _ in range(12):
+            seen.append(manager.step({"action": rng.integers(0, 6, 2)}).observation["observation"])
+        manager.close()
+        return manager.frames_per_step, [x if isinstance(x, bytes) else x.tobytes() for x in seen]
+
+    assert play("ale_py:ALE/Qbert-v5") == play("ALE/Qbert-v5")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("reward_clipping", r"kwargs\.reward_clipping = True.*set reward_clip = 1"),
+        ("life_loss_info", r"kwargs\.life_loss_info = True.*leave it out"),
+    ],
+)
+def test_what_would_falsify_returns_or_steps_is_refused(setting: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        manager_of("native", kwargs={setting: True})
+
+
+def test_envpool_takes_the_settings_of_atari() -> None:
+    pytest.importorskip("envpool")
+    config = EnvConfig(
+        id="envpool/Pong-v5", num_envs=2, frame_skip=3, sticky=0.25, atari_stack=2, time_limit=50
+    )
+    manager: Any = make_manager(config, seed=0)
+    assert manager.reset(0)["observation"].shape == (2, 2, 84, 84)
+    assert manager.frames_per_step == 3
+    made = manager.env.config
+    manager.close()
+    assert (made["frame_skip"], made["repeat_action_probability"]) == (3, 0.25)
+    assert made["max_episode_steps"] == 50
+
+
+def test_what_would_falsify_the_returns_of_envpool_is_refused() -> None:
+    pytest.importorskip("envpool")
+    with pytest.raises(UsageError, match=r"kwargs\.reward_clip = True.*set reward_clip = 1"):
+        make_manager(EnvConfig(id="envpool/Pong-v5", kwargs={"reward_clip": True}), seed=0)
+
+
+def test_other_tasks_of_envpool_know_nothing_of_atari() -> None:
+    pytest.importorskip("envpool")
+    manager = make_manager(EnvConfig(id="envpool/CartPole-v1", num_envs=2), seed=0)
+    assert manager.frames_per_step == 1
+    manager.close()
 
 
 def test_fire_is_pressed_for_games_that_wait_for_it() -> None:

@@ -98,6 +98,8 @@ class Masked(gymnasium.Env[Any, Any]):
 
     def _told(self) -> dict[str, Any]:
         mask = self.masks[self.t]
+        if isinstance(mask, dict):
+            return {"action_mask": {part: np.array(x, np.int8) for part, x in mask.items()}}
         return {} if mask is None else {"action_mask": np.array(mask, np.int8)}
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -131,6 +133,24 @@ def test_a_mask_that_stops_coming_is_a_fault() -> None:
     env.reset()
     with pytest.raises(EnvironmentFault, match="info lacks 'action_mask'"):
         env.step(GO)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_mask_that_comes_only_after_the_reset_is_a_fault(ends: bool) -> None:
+    env = GymEnv(Masked([None, *([None] if ends else []), [0, 1]]), index=3)
+    env.reset()
+    if ends:
+        env.step(GO)
+    with pytest.raises(EnvironmentFault, match=r"environment 3.*'action_mask'.*reset.*in `reset`"):
+        env.step(GO)
+
+
+def test_a_mask_of_one_part_that_comes_only_after_the_reset_is_a_fault() -> None:
+    parts = gs.Dict({"move": gs.Discrete(2), "say": gs.Discrete(2)})
+    env = GymEnv(Masked([{"move": [1, 0]}, {"move": [1, 0], "say": [0, 1]}], parts))
+    env.reset()
+    with pytest.raises(EnvironmentFault, match=r"'action_mask\.say'"):
+        env.step({"move": np.array(0), "say": np.array(0)})
 
 
 def test_a_mask_over_a_box_action_is_refused() -> None:
@@ -175,6 +195,18 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_an_unknown_argument_of_an_environment_is_named() -> None:
     with pytest.raises(UsageError, match="gravity_on_mars"):
         make_env(EnvConfig(kwargs={"gravity_on_mars": 3.7}))
+
+
+@pytest.mark.parametrize("game", ["Seaquest", "Breakout", "Freeway"])
+def test_channels_of_minatar_come_first(game: str) -> None:
+    pytest.importorskip("minatar")
+    env = make_env(EnvConfig(id=f"MinAtar/{game}-v1"))
+    env.reset(seed=0)
+    rng, n = np.random.default_rng(0), env.action_space.n  # type: ignore[attr-defined]  # Discrete
+    for _ in range(30):
+        seen = env.step({"action": rng.integers(n)})[0]["observation"]
+        state = env.env.unwrapped.game.state()  # type: ignore[attr-defined]  # MinAtar's own
+        assert seen.tolist() == state.transpose(2, 0, 1).astype(float).tolist()
 
 
 def test_an_environment_that_renders_gives_frames() -> None:

@@ -110,6 +110,19 @@ def test_masks_hold_in_every_mode_of_a_batch(mode: AutoresetMode, sight: Any) ->
     assert observation["action_mask"].sum(-1).min() == 2
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_mask_that_comes_only_after_the_reset_of_a_batch_is_a_fault(mode: AutoresetMode) -> None:
+    class Late(CounterVectorEnv):
+        def step(self, actions: Any) -> Any:
+            *rest, infos = super().step(actions)
+            return *rest, infos | {"action_mask": np.ones((4, 2), np.int8)}
+
+    manager = NativeEnvManager(lambda seed: Late(4, mode))
+    manager.reset(0)
+    with pytest.raises(EnvironmentFault, match=r"step 1: .*'action_mask'.*reset.*in `reset`"):
+        manager.step(ZEROS)
+
+
 def test_integer_rewards_become_float32() -> None:
     class Whole(CounterVectorEnv):
         def step(self, actions: Any) -> Any:

@@ -40,6 +40,9 @@ def convert(space: Space, x: Any) -> tuple[Space, Any]:
         (gs.Box(0, 255, (210, 160, 3), np.uint8), (3, 210, 160), "uint8"),
         (gs.Box(0, 255, (4, 84, 84), np.uint8), (4, 84, 84), "uint8"),
         (BITS, (4, 10, 10), "float32"),
+        (gs.Box(0, 1, (10, 10, 10), DTYPE), (10, 10, 10), "float32"),
+        (gs.Box(0, 255, (5, 5, 7), np.uint8), (7, 5, 5), "uint8"),
+        (gs.Box(0, 255, (8, 5, 5), np.uint8), (8, 5, 5), "uint8"),
         (gs.Box(0, 9, (2,), np.int64), (2,), "float32"),
         (gs.Discrete(5), (5,), "float32"),
         (gs.MultiDiscrete([2, 3]), (5,), "float32"),
@@ -68,6 +71,21 @@ def test_an_image_keeps_its_pixels_when_its_channels_move() -> None:
     space = gs.Box(0, 255, (4, 5, 3), np.uint8)
     image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
     assert convert(space, image)[1][2, 3, 4] == image[3, 4, 2]
+
+
+@pytest.mark.parametrize("channels", [3, 5, 6])
+def test_channels_move_however_many_there_are(channels: int) -> None:
+    image = np.arange(25 * channels, dtype=np.uint8).reshape(5, 5, channels)
+    moved = convert(gs.Box(0, 255, image.shape, np.uint8), image)[1]
+    assert moved[2, 3, 4] == image[3, 4, 2]
+
+
+def test_a_stack_of_as_many_frames_as_pixels_a_side_stays_a_stack() -> None:
+    space, action = gs.Box(0, 255, (6, 6, 6), np.uint8), ActionPreprocessor(gs.Discrete(2))
+    preprocess, spaces = record_spaces(space, action, (), {}, stacked=True)
+    stack = np.arange(216, dtype=np.uint8).reshape(6, 6, 6)
+    assert preprocess({"observation": stack})["observation"].tolist() == stack.tolist()
+    assert spaces.stacked == ("observation",)
 
 
 def test_hiding_leaves_out_entries_of_space_and_array() -> None:

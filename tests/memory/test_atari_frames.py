@@ -33,11 +33,12 @@ def test_frames_of_a_game_stored_once_give_the_same_samples(env_id: str, kind: A
     manager, random = make_manager(config, 1), np.random.default_rng(0)
     assert manager.spaces.stacked == ("observation",)
     cache = RolloutCache(80)
-    observation = {k: x.copy() for k, x in manager.reset(1).items()}
+    observation = manager.reset(1)
     while not cache.ready():
         action = {"action": torch.from_numpy(random.integers(0, 4, 2))}
         step = manager.step({k: x.numpy() for k, x in action.items()})
         cache.write(observation, action, Memo({}, HiddenState()), step)
+        observation = step.observation
     manager.close()
     once = ExperienceReplay(1000, 1, 0, stacked=("observation",))
     stacks = ExperienceReplay(1000, 1, 0)

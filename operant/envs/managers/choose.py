@@ -18,7 +18,12 @@ from operant.envs.managers.step_buffers import EnvFn
 from operant.envs.managers.subproc import SubProcEnvManager
 from operant.envs.providers import atari, envpool
 from operant.envs.providers.catalog import check_env_id, spec_of
-from operant.envs.providers.gymnasium import make_env, make_vector, operations_of
+from operant.envs.providers.gymnasium import (
+    frames_per_step,
+    make_env,
+    make_vector,
+    operations_of,
+)
 
 
 def make_manager(config: EnvConfig, seed: int, num_envs: int | None = None) -> EnvironmentManager:
@@ -69,9 +74,8 @@ def native(config: EnvConfig) -> bool:
 
 
 def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
-    skip = config.frame_skip if atari.is_atari(config.id) else 1
-    make = partial(make_vector, config)
-    return NativeEnvManager(make, seed, operations_of(config), skip, config.id)
+    make, frames = partial(make_vector, config), frames_per_step(config)
+    return NativeEnvManager(make, seed, operations_of(config), frames, config.id)
 
 
 def _why_not_native(config: EnvConfig) -> str:

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.experience import Arrays, EnvStep
-from operant.core.spaces import is_mask
+from operant.core.spaces import MASK, is_mask
 from operant.core.tree import Array
 from operant.envs import snapshot
 from operant.envs.check import Guard
@@ -24,7 +24,7 @@ from operant.envs.environment import record_spaces
 from operant.envs.managers.exactness import TRIAL_STEPS, Resumable, random_actions, same_bytes
 from operant.envs.managers.simple import restart_step
 from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
-from operant.envs.preprocessing.action_mask import info_masks
+from operant.envs.preprocessing.action_mask import info_masks, late_mask
 from operant.envs.preprocessing.observation import Operation
 from operant.envs.providers import atari, envpool
 
@@ -168,8 +168,11 @@ class NativeEnvManager(Resumable):
     def _observe(self, raw: Any, infos: dict[str, Any], ended: Array) -> Arrays:
         """Checked and preprocessed arrays; masks may be missing where an episode `ended`."""
         observation = self.guard.observation(raw)
-        if self._masks:
-            observation = self._no_masks | observation | info_masks(infos)
+        if self._masks or MASK in infos:
+            masks = info_masks(infos)
+            if late := late_mask(masks, self._masks):
+                raise self.guard.fault(late)
+            observation = self._no_masks | observation | masks
         if self._converts:
             observation = self.obs_preprocessor_cpu(observation)
         for name in self._masks:

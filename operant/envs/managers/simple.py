@@ -45,7 +45,7 @@ class SimpleEnvManager(Resumable):
         seed = self._reset_seed(seed)
         self.buffers.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
         self.buffered.reset()
-        return self.buffers.observation
+        return kept(self.buffers.observation)
 
     def step(self, actions: Arrays) -> EnvStep:
         """One action in every active environment."""
@@ -92,12 +92,17 @@ def env_step(buffers: StepBuffers, valid: Array) -> EnvStep:
     for name, x in (final or {}).items():
         # Elsewhere, final observations of earlier episodes would differ after resuming.
         x[~ended] = b.observation[name][~ended]
-    return EnvStep(b.observation, b.reward, b.terminated, b.truncated, valid, final, infos)
+    return EnvStep(kept(b.observation), b.reward, b.terminated, b.truncated, valid, final, infos)
+
+
+def kept(observation: Arrays) -> Arrays:
+    """Copies: a loop of one's own still has to store an observation after the step that follows."""
+    return {name: x.copy() for name, x in observation.items()}
 
 
 def restart_step(observation: Arrays, reset: Callable[[], Arrays]) -> EnvStep:
     """A step that truncates episodes which could not be resumed, and begins new ones."""
-    final = {name: x.copy() for name, x in observation.items()}
+    final = kept(observation)
     count = len(next(iter(final.values())))
     yes, no = np.ones(count, bool), np.zeros(count, bool)
     return EnvStep(reset(), np.zeros(count, np.float32), no, yes, no.copy(), final, {})

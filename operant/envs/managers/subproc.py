@@ -22,7 +22,7 @@ from operant.core.tree import Array
 from operant.envs.managers import env_worker
 from operant.envs.managers.env_worker import EnvsDescription
 from operant.envs.managers.exactness import Resumable, resumes_exactly
-from operant.envs.managers.simple import env_step, restart_step
+from operant.envs.managers.simple import env_step, kept, restart_step
 from operant.envs.managers.step_buffers import EnvFn, StepBuffers
 from operant.envs.preprocessing.action import ActionCheck
 from operant.processes.pool import LostWorker, WorkerPool
@@ -95,7 +95,7 @@ class SubProcEnvManager(Resumable):
         self.buffers.seed[:] = -1 if seed is None else seed + self.first + np.arange(self.num_envs)
         for one, reason in self.pool.run(env_worker.RESET):
             self._replace(one, reason)
-        return self.buffers.observation
+        return kept(self.buffers.observation)
 
     def set_active(self, active: Array) -> None:
         """Let only these environments step from now on; rows of the others are not valid."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,15 @@ def info_masks(info: dict[str, Any]) -> Arrays:
     if isinstance(value, dict):
         return {f"{MASK}.{name}": _concatenated(part) for name, part in value.items()}
     return {MASK: _concatenated(value)}
+
+
+def late_mask(masks: Arrays, known: Sequence[str]) -> str:
+    """What is wrong with a mask that the first reset did not have; empty if there is none."""
+    late = next((name for name in masks if name not in known), "")
+    return late and (
+        f"info has {late!r}, which it lacked at the first reset, so that agents cannot know of "
+        f"it; return it in `reset` too, with True for every action that is allowed"
+    )
 
 
 def _concatenated(mask: Any) -> Array:

@@ -137,12 +137,19 @@ class ObsPreprocessor:
         return observation
 
 
-def standard(spaces: dict[str, Space]) -> list[Operation]:
-    """The operations that turn observations of these spaces into what agents get."""
-    return [operation for name, space in spaces.items() for operation in _standard(name, space)]
+def standard(spaces: dict[str, Space], stacked: Sequence[str] = ()) -> list[Operation]:
+    """The operations that turn observations of these spaces into what agents get.
+
+    The first axis of `stacked` observations counts frames, which are their channels.
+    """
+    return [
+        operation
+        for name, space in spaces.items()
+        for operation in _standard(name, space, name in stacked)
+    ]
 
 
-def _standard(name: str, space: Space) -> list[Operation]:
+def _standard(name: str, space: Space, stacked: bool) -> list[Operation]:
     if is_mask(name):
         return [Cast(name, "bool")]
     if isinstance(space, gs.Discrete):
@@ -154,10 +161,20 @@ def _standard(name: str, space: Space) -> list[Operation]:
     found: list[Operation] = []
     if space.dtype not in (np.float32, np.uint8):
         found.append(Cast(name))
-    shape = _shape(space)
-    if len(shape) == 3 and shape[-1] < min(shape[:2]):
+    if _channels_last(_shape(space)) and not stacked:
         found.append(ChannelFirst(name))
     return found
+
+
+def _channels_last(shape: Shape) -> bool:
+    """Whether an observation is an image `[H, W, C]`: Gymnasium's layout, if both are possible."""
+    if len(shape) != 3:
+        return False
+    first, middle, last = shape
+    if last < min(first, middle) or first < min(middle, last):  # fewer channels than pixels a side
+        return last < first
+    # More channels than that: the two axes of equal length are height and width.
+    return first == middle or middle != last
 
 
 def _shape(space: Space) -> Shape:

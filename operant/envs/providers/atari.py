@@ -19,11 +19,19 @@ from gymnasium.wrappers import (
     TimeLimit,
 )
 
+from operant.core.errors import UsageError
 from operant.envs.env_settings import EnvConfig
 
 NAMESPACE = "ALE/"
 NOOPS = 30
 SIDE = 84
+CLIPS = "clips the returns that are reported too; set reward_clip = 1, which clips for learning"
+REFUSED = {  # arguments of vector environments
+    "reward_clipping": CLIPS,
+    "reward_clip": CLIPS,  # EnvPool's name
+    "life_loss_info": "reports ends of episodes that go on, so that the steps after them would be "
+    "taken for resets and thrown away; leave it out",
+}
 TRANSPARENT = (  # wrappers that leave observations as they are
     gymnasium.RewardWrapper,
     gymnasium.ActionWrapper,
@@ -49,8 +57,19 @@ class Preprocess(NamedTuple):
 
 
 def is_atari(env_id: str) -> bool:
-    """Whether this id is an Atari game."""
-    return env_id.startswith(NAMESPACE)
+    """Whether this id is an Atari game, also with the module that registers it in front."""
+    return _name(env_id).startswith(NAMESPACE)
+
+
+def _name(env_id: str) -> str:
+    return env_id.rpartition(":")[2]
+
+
+def refuse(env_id: str, kwargs: dict[str, Any]) -> None:
+    """Raise an error for arguments that would falsify what a run reports or learns from."""
+    for name, why in REFUSED.items():
+        if kwargs.get(name):
+            raise UsageError(f"id = {env_id!r}: kwargs.{name} = {kwargs[name]!r} {why}")
 
 
 class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -79,8 +98,9 @@ def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[An
 
 def make_vector(env_id: str, num_envs: int, preprocess: Preprocess, **kwargs: Any) -> Any:
     """A vector environment of one game."""
+    refuse(env_id, kwargs)
     stack, skip, sticky, limit = preprocess
-    spec = gymnasium.spec(env_id)
+    spec = gymnasium.spec(_name(env_id))
     settings: dict[str, Any] = {
         "game": spec.kwargs["game"],
         "full_action_space": spec.kwargs["full_action_space"],

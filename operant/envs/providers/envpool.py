@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from operant.core.errors import UsageError, suggest
+from operant.envs.env_settings import EnvConfig
+from operant.envs.providers import atari
 
 NAMESPACE = "envpool/"
 
@@ -26,10 +28,22 @@ def check_task(module: Any, env_id: str) -> None:
         raise UsageError(f"id = {env_id!r}: EnvPool has no such task{suggest(task, known)}")
 
 
-def make_vector(module: Any, env_id: str, num_envs: int, seed: int, **kwargs: Any) -> Any:
+def is_atari(module: Any, env_id: str) -> bool:
+    """Whether this is a task of EnvPool that takes the settings of Atari."""
+    return "repeat_action_probability" in module.make_spec(task_of(env_id)).config._fields
+
+
+def make_vector(module: Any, config: EnvConfig, seed: int, **kwargs: Any) -> Any:
     """A batch; its seed can only be given here."""
-    settings = {"env_type": "gymnasium", "num_envs": num_envs, "seed": seed}
-    return module.make(task_of(env_id), **settings | kwargs)
+    settings: dict[str, Any] = {"env_type": "gymnasium", "num_envs": config.num_envs, "seed": seed}
+    if is_atari(module, config.id):
+        atari.refuse(config.id, kwargs)
+        settings |= {
+            "stack_num": config.atari_stack,
+            "frame_skip": config.frame_skip,
+            "repeat_action_probability": config.sticky,
+        }
+    return module.make(task_of(config.id), **settings | kwargs)
 
 
 def seeded_when_made(env: Any) -> bool:

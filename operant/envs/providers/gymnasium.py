@@ -95,7 +95,7 @@ def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
         make = partial(atari.make_vector, config.id, count, atari.Preprocess.of(config), **kwargs)
     elif envpool.is_envpool(config.id):
         module = provider("envpool", config.id)
-        make = partial(envpool.make_vector, module, config.id, count, seed, **limit | kwargs)
+        make = partial(envpool.make_vector, module, config, seed, **limit | kwargs)
     else:
         settings: dict[str, Any] = {
             "num_envs": count,
@@ -104,6 +104,15 @@ def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
         }
         make = partial(gymnasium.make_vec, config.id, **settings | kwargs)
     return _made(config.id, make)
+
+
+def frames_per_step(config: EnvConfig) -> int:
+    """Simulator frames behind one step of the environments of a configuration."""
+    played = atari.is_atari(config.id) or (
+        envpool.is_envpool(config.id)
+        and envpool.is_atari(provider("envpool", config.id), config.id)
+    )
+    return config.frame_skip if played else 1
 
 
 def operations_of(config: EnvConfig) -> list[Operation]:
