@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from operant.config import from_tree, parse_flags
+from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
+from operant.core.schedule import Schedule
 from operant.envs.providers.catalog import full_id
 from operant.session.recipe import Recipe
 from operant.session.run_settings import RunConfig, run_config, split_algorithm
@@ -39,7 +41,15 @@ def compose(
     config, words = parse_flags(cls, flags, base, others=others)
     if words:
         raise UsageError(f"{words[0]!r}: expected a flag, such as --env.id {words[0]}")
-    return replace(config, env=replace(config.env, id=env_id)), chosen
+    agent = in_steps(config.agent, config.steps)
+    return replace(config, agent=agent, env=replace(config.env, id=env_id)), chosen
+
+
+def in_steps(agent: AgentConfig, steps: int) -> AgentConfig:
+    """An agent's settings for a run of so many steps: schedules that are shares of it in steps."""
+    schedules = {k: x for k, x in vars(agent).items() if isinstance(x, Schedule)}
+    changes: dict[str, Any] = {name: x.of_run(steps) for name, x in schedules.items()}
+    return replace(agent, **changes)
 
 
 def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> str:
