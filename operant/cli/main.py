@@ -65,8 +65,10 @@ def help_text(argv: list[str]) -> str:
     examples = EXAMPLES.get(argv[0], ())
     text = describe(accepted, intro=intro, examples=examples, title="options", color=color)
     if argv[0] == "train" and len(argv) > 1:
-        _, config, recipe = commands.composed(argv[1:])
-        origin = f"Defaults are those of the recipe {recipe.name}.\n" if recipe else ""
+        given, config, recipe = commands.composed(argv[1:])
+        none = "no recipe is used" if given.recipe == "none" else f"no recipe fits {config.env.id}"
+        own = f"{config.algorithm}'s own: {none}"
+        origin = f"Defaults are {f'those of the recipe {recipe.name}' if recipe else own}.\n"
         text += "\n" + describe(type(config), config, intro=origin, color=color)
     return text
 

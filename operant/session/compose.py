@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from operant.agents.registry import AGENTS
 from operant.config import from_tree, parse_flags
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
@@ -36,6 +37,8 @@ def compose(
     draft, _ = parse_flags(cls, flags, from_tree(cls, tree, source=source), others=others)
     env_id = full_id(draft.env.id)
     chosen = _recipe(recipe, [r for r in recipes if r.algorithm == algorithm], algorithm, env_id)
+    if chosen and recipe != "auto" and not _names_env(tree, flags):
+        env_id = _env_of(chosen)
     base = from_tree(cls, chosen.settings) if chosen else cls()
     base = from_tree(cls, tree, base, source=source)
     config, words = parse_flags(cls, flags, base, others=others)
@@ -52,12 +55,27 @@ def in_steps(agent: AgentConfig, steps: int) -> AgentConfig:
     return replace(agent, **changes)
 
 
+def _names_env(tree: Mapping[str, Any], flags: Sequence[str]) -> bool:
+    """Whether a file or a flag says which environment it is."""
+    return "id" in tree.get("env", {}) or any(f.split("=")[0] == "--env.id" for f in flags)
+
+
+def _env_of(recipe: Recipe) -> str:
+    """The environment of a recipe that was named without one."""
+    if not recipe.own_env:
+        raise UsageError(
+            f"--recipe {recipe.name}: is for {recipe.pattern}; name one of them with --env.id"
+        )
+    return full_id(recipe.own_env)
+
+
 def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> str:
     """The agent's name, from the command or the file."""
     if any(flag.split("=")[0] == "--algorithm" for flag in flags):
         raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
         raise UsageError("which agent? expected its name, such as `operant train ppo`")
+    named = named.lower() if named.lower() in AGENTS else named  # papers write them in capitals
     if named and written and written != named:
         raise UsageError(f"{source}: algorithm = {written!r}, and the command names {named!r}")
     return named or written
