@@ -59,12 +59,16 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
 
 
 def resume(argv: list[str]) -> int:
-    """Continue training from the last checkpoint of a run."""
+    """Continue training from the last checkpoint of a run; with --steps, train it for longer."""
+    from operant.cli.extend import extend  # noqa: PLC0415
     from operant.session.run_directory import DONE, find_run  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
-    run = find_run(_at_most_one(words), Path(options.runs), unfinished_only=True)
+    unfinished_only = options.steps is None
+    run = find_run(_at_most_one(words), Path(options.runs), unfinished_only)
+    if options.steps is not None:
+        extend(run, options.steps)
     if (run / DONE).exists():
         print(f"{run} is finished; there is nothing to resume")
         return 0

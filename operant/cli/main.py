@@ -25,7 +25,7 @@ INTRO = """\
 Operant: deep reinforcement learning for PyTorch.
 
   operant train ppo --env.id CartPole-v1   train; every setting is a flag
-  operant resume [RUN]                     continue the newest unfinished run
+  operant resume [RUN]                     continue; with --steps N, for longer
   operant eval [RUN]                       evaluate a trained agent
   operant play [RUN]                       watch it, or --record out.mp4
   operant plot [RUN ...]                   plot learning curves to a PNG file
@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
         options.TrainOptions,
         "operant train AGENT [--config FILE] [--SETTING VALUE ...]",
     ),
-    "resume": (commands.resume, options.ResumeOptions, "operant resume [RUN]"),
+    "resume": (commands.resume, options.ResumeOptions, "operant resume [RUN] [--steps N]"),
     "eval": (commands.evaluate, options.EvalOptions, "operant eval [RUN] [--episodes N] [--json]"),
     "play": (commands.play, options.PlayOptions, "operant play [RUN] [--record out.mp4]"),
     "plot": (commands.plot, options.PlotOptions, "operant plot [RUN ...] [--out curves.png]"),

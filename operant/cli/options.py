@@ -24,8 +24,9 @@ class TrainOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(Config):
-    """Where runs are, and what to show."""
+    """How long to train, where runs are, and what to show."""
 
+    steps: Count | None = None  # new total of environment steps, of a finished run too
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
