@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,26 +126,11 @@ def plot(argv: list[str]) -> int:
 
 
 def list_(argv: list[str]) -> int:
-    """List agents, recipes and environments; PATTERN selects environments."""
-    from fnmatch import fnmatch  # noqa: PLC0415
-
-    from operant.agents.registry import AGENTS  # noqa: PLC0415
-    from operant.envs.providers.catalog import known_ids  # noqa: PLC0415
-    from operant.recipes import RECIPES  # noqa: PLC0415
+    """List the agents, recipes and environments that can be made here; PATTERN selects some."""
+    from operant.cli.listing import listing  # noqa: PLC0415
 
     _, words = parse_flags(Config, argv)
-    pattern = (_at_most_one(words) or "").lower()
-    found = [i for i in known_ids() if fnmatch(i.lower(), f"*{pattern.strip('*')}*")]
-    if not found:
-        raise UsageError(f"no environment matches {pattern!r}; `operant list` shows them all")
-    print("agents")
-    for name, (cls, _) in sorted(AGENTS.items()):
-        about = (sys.modules[cls.__module__].__doc__ or "").splitlines()[0]
-        print(f"  {name:14} {about}")
-    print("recipes")
-    for recipe in RECIPES:
-        print(f"  {recipe.name:19} {recipe.pattern:12} {recipe.about}")
-    print("environments", *found, sep="\n  ")
+    print(listing(_at_most_one(words) or ""))
     return 0
 
 
