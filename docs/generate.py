@@ -25,8 +25,10 @@ overrides the defaults below.
 - A boolean is `--agent.double` or `--no-agent.double`, or takes `true` or `false`. Where the
   default is on, the tables list the flag that turns it off, beside what is done while it is on.
 - A list takes several values: `--network.hidden 64 64` or `--network.hidden 64,64`.
-- A schedule is a number, or `linear(start, end, steps)`, which is interpolated linearly from
-  `start` to `end` over that many environment steps: `--agent.lr "linear(3e-4, 0, 100_000)"`.
+- A schedule is a number, or `linear(start, end)`, which is interpolated linearly from `start` to
+  `end` over the whole run: `--agent.lr "linear(3e-4, 0)"`. A third value ends it earlier: `10%`
+  after that share of the run, `100_000` after that many environment steps. In `config.yaml` a
+  share stands with the length it is of, `linear(1.0, 0.05, 10% of 100000)`, and follows `--steps`.
 - Integers may be written `100_000` or `1e5`.
 - `--env.kwargs name=value ...` is passed to the environment's constructor.
 - A name that another library uses, such as `--learning-rate` or `--n-steps`, is an error that gives

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner, summary
 from operant.session.session import Session, load_agent
 
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a run directory
+
 
 class Run:
     """A run directory, with its configuration and its trained agent."""
@@ -32,8 +35,8 @@ class Run:
         self.path, self.config, self.agent = path, config, agent
 
     def eval(self, episodes: int = 20, seed: int = 1_000) -> Metrics:
-        """Mean and standard deviation of the return over whole episodes without exploration."""
-        return summary(build_evaluation(self.config, episodes, seed).run(self.agent))
+        """The mean return over whole episodes without exploration, and more, as in the log."""
+        return evaluate(self.config, self.agent, episodes, seed)
 
     def play(self, out: str | Path | None = None, episodes: int = 1) -> list[TrajInfo]:
         """Watch the agent on screen, or write a .gif or .mp4 file."""
@@ -44,8 +47,10 @@ class Run:
 
 def train(
     algorithm: str,
-    env_id: str = "CartPole-v1",
+    env_id: str | None = None,
     *,
+    recipe: str = "auto",
+    name: str = "",
     runs: str | Path = "runs",
     quiet: bool = False,
     argv: Sequence[str] | None = None,
@@ -54,16 +59,56 @@ def train(
     """Train an agent as `operant train` does; settings are those of a configuration file.
 
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
+
+    `recipe` names the settings to start from, `"none"` gives the plain defaults. Without `env_id`
+    it is the recipe's own environment, or CartPole. `name` is that of the run directory.
     """
-    tree = {**settings, "env": {"id": env_id, **settings.get("env", {})}}
-    config, _ = compose(algorithm, tree, recipes=RECIPES)
-    with Session.create(config, Path(runs), sys.argv if argv is None else argv) as session:
+    named = {} if env_id is None else {"id": env_id}
+    tree = {**settings, "env": {**named, **settings.get("env", {})}}
+    config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
+    session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
+    if chosen and not quiet:
+        print(chosen)
+    try:
+        return _train(session, quiet)
+    except UsageError:
+        session.discard()
+        raise
+
+
+def _train(session: Session, quiet: bool) -> Run:
+    with session:
         runner = Runner(session)
         try:
             runner.train(progress_of(runner, quiet))
         finally:
             runner.close()
     return Run(session.run, session.config, runner.container.agent)
+
+
+def create_session(config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Session:
+    """A new run under `root`: of exactly this name, or of one that says what it is and when."""
+    if not name:
+        return Session.create(config, root, argv)
+    if not NAME.fullmatch(name):
+        raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
+    run = root / name
+    taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
+    if run.exists():
+        raise UsageError(taken)
+    session = Session.create(config, root, argv, name)
+    try:
+        session.run = session.run.rename(run)
+    except OSError:  # another process took the name meanwhile
+        session.discard()
+        raise UsageError(taken) from None
+    return session
+
+
+def evaluate(config: RunConfig, agent: Agent, episodes: int, seed: int) -> Metrics:
+    """Figures of whole episodes without exploration, by their names in the log."""
+    played = build_evaluation(config, episodes, seed).run(agent)
+    return summary(played) | {"eval/episodes": episodes}
 
 
 def build_and_train(

@@ -38,7 +38,7 @@ class DQNConfig(ReplayConfig, AgentConfig):
     lr: Rate = Schedule(1e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim
     gamma: Fraction = 0.99  # discount factor
-    epsilon: Share = Schedule(1.0, 0.05, 100_000)  # exploration rate: share of random actions
+    epsilon: Share = Schedule(1.0, 0.05, percent=10, run=100_000)  # exploration rate
     target_every: Count = 1_000  # gradient steps between updates of the target network
     tau: Fraction = 1.0  # Polyak averaging of the target network; 1: a copy
     double: bool = True  # double Q-learning (arXiv:1509.06461)

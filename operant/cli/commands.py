@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 def train(argv: list[str]) -> int:
     """Train an agent. Every setting of the run is a flag."""
     from operant.report.play import make_rendered_env  # noqa: PLC0415
-    from operant.session.session import Session  # noqa: PLC0415
+    from operant.run import create_session  # noqa: PLC0415
     from operant.session.try_out import preview  # noqa: PLC0415
 
     options, config, recipe = composed(argv)
@@ -34,9 +33,10 @@ def train(argv: list[str]) -> int:
         return 0
     if options.video != "none":
         make_rendered_env(config.env).close()  # fails now rather than after hours of training
-    session = Session.create(config, Path(options.runs), ["operant", "train", *argv], options.name)
+    root, command = Path(options.runs), ["operant", "train", *argv]
+    session = create_session(config, root, command, options.name)
     if recipe and not options.quiet:
-        print(f"recipe {recipe.name}: {recipe.about}")
+        print(recipe)
     try:
         return _run(session, options, options.video)
     except UsageError:
@@ -58,12 +58,16 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
 
 
 def resume(argv: list[str]) -> int:
-    """Continue training from the last checkpoint of a run."""
+    """Continue training from the last checkpoint of a run; with --steps, train it for longer."""
+    from operant.cli.extend import extend  # noqa: PLC0415
     from operant.session.run_directory import DONE, find_run  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
-    run = find_run(_at_most_one(words), Path(options.runs), unfinished_only=True)
+    unfinished_only = options.steps is None
+    run = find_run(_at_most_one(words), Path(options.runs), unfinished_only)
+    if options.steps is not None:
+        extend(run, options.steps)
     if (run / DONE).exists():
         print(f"{run} is finished; there is nothing to resume")
         return 0
@@ -72,29 +76,24 @@ def resume(argv: list[str]) -> int:
 
 def evaluate(argv: list[str]) -> int:
     """Evaluate a trained agent: the mean return of whole episodes without exploration."""
-    from operant.session.build import build_evaluation  # noqa: PLC0415
-    from operant.session.runner import summary  # noqa: PLC0415
+    from operant.report.progress import in_short  # noqa: PLC0415
+    from operant.run import evaluate as evaluated  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
     config, agent = _agent(words, options.runs)
-    found = summary(build_evaluation(config, options.episodes, options.seed).run(agent))
-    result = {
-        "mean_reward": found["eval/mean_reward"],
-        "std_reward": found["eval/std_reward"],
-        "episodes": options.episodes,
-        "mean_length": found["eval/mean_ep_length"],
-    }
+    found = evaluated(config, agent, options.episodes, options.seed)
     if options.json:
-        print(json.dumps(result))
+        print(json.dumps(found))
     else:
-        mean, std = result["mean_reward"], result["std_reward"]
-        print(f"{config.env.id}: {mean:.1f} ± {std:.1f} over {options.episodes} episodes")
+        mean, std = (in_short(found[f"eval/{name}_reward"]) for name in ("mean", "std"))
+        print(f"{config.env.id}: {mean} ± {std} over {options.episodes} episodes")
     return 0
 
 
 def play(argv: list[str]) -> int:
     """Watch a trained agent in a window, or record a video."""
     from operant.report.play import check_display, record, show  # noqa: PLC0415
+    from operant.report.progress import in_short  # noqa: PLC0415
 
     options, words = parse_flags(PlayOptions, argv)
     if options.record is None:
@@ -106,7 +105,7 @@ def play(argv: list[str]) -> int:
         played = record(config, agent, Path(options.record), options.episodes)
         print(options.record)
     for info in played:
-        print(f"return {info.reward:.1f} in {info.length} steps")
+        print(f"return {in_short(info.reward)} in {info.length} steps")
     return 0
 
 
@@ -127,26 +126,11 @@ def plot(argv: list[str]) -> int:
 
 
 def list_(argv: list[str]) -> int:
-    """List agents, recipes and environments; PATTERN selects environments."""
-    from fnmatch import fnmatch  # noqa: PLC0415
-
-    from operant.agents.registry import AGENTS  # noqa: PLC0415
-    from operant.envs.providers.catalog import known_ids  # noqa: PLC0415
-    from operant.recipes import RECIPES  # noqa: PLC0415
+    """List the agents, recipes and environments that can be made here; PATTERN selects some."""
+    from operant.cli.listing import listing  # noqa: PLC0415
 
     _, words = parse_flags(Config, argv)
-    pattern = (_at_most_one(words) or "").lower()
-    found = [i for i in known_ids() if fnmatch(i.lower(), f"*{pattern.strip('*')}*")]
-    if not found:
-        raise UsageError(f"no environment matches {pattern!r}; `operant list` shows them all")
-    print("agents")
-    for name, (cls, _) in sorted(AGENTS.items()):
-        about = (sys.modules[cls.__module__].__doc__ or "").splitlines()[0]
-        print(f"  {name:14} {about}")
-    print("recipes")
-    for recipe in RECIPES:
-        print(f"  {recipe.name:19} {recipe.pattern:12} {recipe.about}")
-    print("environments", *found, sep="\n  ")
+    print(listing(_at_most_one(words) or ""))
     return 0
 
 
@@ -168,14 +152,24 @@ def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "
             print(f"stopped at step {runner.step:,}; continue with: operant resume {run}")
             return 128 + runner.stopped
         recorded = _draw(runner, video)
-    mean, episodes = runner.tested["eval/mean_reward"], session.config.eval.episodes
-    print(f"{runner.step:,} steps: mean return {mean:.1f} over {episodes} evaluation episodes")
+    _conclude(runner, recorded)
+    return 0
+
+
+def _conclude(runner: Runner, recorded: str) -> None:
+    """Print the result, and what can be done with the run."""
+    from operant.report.play import renders  # noqa: PLC0415
+    from operant.report.progress import in_short  # noqa: PLC0415
+
+    run, episodes = runner.session.run, runner.config.eval.episodes
+    mean = in_short(runner.tested["eval/mean_reward"])
+    print(f"{runner.step:,} steps: mean return {mean} over {episodes} evaluation episodes")
     print(f"everything is in {run}{recorded}")
     print("try next:")
     print(f"  operant eval {run} --episodes 100")
-    print(f"  operant play {run} --record {run}/videos/play.mp4")
+    if renders(runner.config.env):
+        print(f"  operant play {run} --record {run}/videos/play.mp4")
     print(f"  tensorboard --logdir {run}")
-    return 0
 
 
 def _train(runner: Runner, quiet: bool) -> None:

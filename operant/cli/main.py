@@ -25,7 +25,7 @@ INTRO = """\
 Operant: deep reinforcement learning for PyTorch.
 
   operant train ppo --env.id CartPole-v1   train; every setting is a flag
-  operant resume [RUN]                     continue the newest unfinished run
+  operant resume [RUN]                     continue; with --steps N, for longer
   operant eval [RUN]                       evaluate a trained agent
   operant play [RUN]                       watch it, or --record out.mp4
   operant plot [RUN ...]                   plot learning curves to a PNG file
@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
         options.TrainOptions,
         "operant train AGENT [--config FILE] [--SETTING VALUE ...]",
     ),
-    "resume": (commands.resume, options.ResumeOptions, "operant resume [RUN]"),
+    "resume": (commands.resume, options.ResumeOptions, "operant resume [RUN] [--steps N]"),
     "eval": (commands.evaluate, options.EvalOptions, "operant eval [RUN] [--episodes N] [--json]"),
     "play": (commands.play, options.PlayOptions, "operant play [RUN] [--record out.mp4]"),
     "plot": (commands.plot, options.PlotOptions, "operant plot [RUN ...] [--out curves.png]"),
@@ -65,8 +65,10 @@ def help_text(argv: list[str]) -> str:
     examples = EXAMPLES.get(argv[0], ())
     text = describe(accepted, intro=intro, examples=examples, title="options", color=color)
     if argv[0] == "train" and len(argv) > 1:
-        _, config, recipe = commands.composed(argv[1:])
-        origin = f"Defaults are those of the recipe {recipe.name}.\n" if recipe else ""
+        given, config, recipe = commands.composed(argv[1:])
+        none = "no recipe is used" if given.recipe == "none" else f"no recipe fits {config.env.id}"
+        own = f"{config.algorithm}'s own: {none}"
+        origin = f"Defaults are {f'those of the recipe {recipe.name}' if recipe else own}.\n"
         text += "\n" + describe(type(config), config, intro=origin, color=color)
     return text
 

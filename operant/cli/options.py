@@ -16,7 +16,7 @@ class TrainOptions(Config):
     recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
     dry_run: bool = False  # print the settings, the network and the memory needed, and stop
     runs: str = "runs"  # directory for run directories
-    name: str = ""  # prefix of the run directory; default: agent, environment and seed
+    name: str = ""  # of the run directory; default: agent, environment, seed and time
     video: Literal["none", "gif", "mp4"] = "none"  # record an episode of the trained agent
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
@@ -24,8 +24,9 @@ class TrainOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(Config):
-    """Where runs are, and what to show."""
+    """How long to train, where runs are, and what to show."""
 
+    steps: Count | None = None  # new total of environment steps, of a finished run too
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress

@@ -28,7 +28,7 @@ TYPE_NAMES: dict[Any, str] = {
     str: "TEXT",
     type(None): "none",
     Any: "VALUE",
-    Schedule: "FLOAT|linear(a,b,steps)",
+    Schedule: "FLOAT|linear(a,b[,steps])",
 }
 FLAG_COLUMNS = 37  # which leaves forty for the explanations on a screen of eighty columns
 

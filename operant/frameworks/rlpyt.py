@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from operant.agents import dqn, ppo, sac
+from operant.agents.a2c import ActorCritic
 from operant.agents.advantages import Batch, advantages
 from operant.agents.optimizer import total
 from operant.core import tree
@@ -57,6 +59,7 @@ class RLAlgorithm:
     """Teaches an agent from samples, knowing nothing of environments."""
 
     opt_info_fields = OptInfo._fields
+    agent_class: Any = object  # of the agents that it teaches
 
     agent: Any
     batch_spec: BatchSpec
@@ -76,6 +79,9 @@ class RLAlgorithm:
         `mid_batch_reset` says whether environments reset inside a batch; the record marks the
         steps that do not count, so both are learned from alike.
         """
+        if not isinstance(agent, self.agent_class):
+            ours, theirs = type(self).__name__, type(agent).__name__
+            raise UsageError(f"agent: {ours} teaches a {ours} agent, not a {theirs}")
         length = agent.config.length
         if length != batch_spec.T:
             raise UsageError(f"batch_spec.T = {batch_spec.T}: expected the agent's {length}")
@@ -173,5 +179,28 @@ def begun_since(first: Tensor) -> Tensor:
     return later.cumsum(0) > 0
 
 
-A2C = PPO = PolicyGradientAlgo
-DQN = SAC = RlAlgorithm = RLAlgorithm  # rlpyt spells the class RlAlgorithm
+class A2C(PolicyGradientAlgo):
+    """Teaches an A2C agent."""
+
+    agent_class = ActorCritic
+
+
+class PPO(PolicyGradientAlgo):
+    """Teaches a PPO agent."""
+
+    agent_class = ppo.PPO
+
+
+class DQN(RLAlgorithm):
+    """Teaches a DQN agent."""
+
+    agent_class = dqn.DQN
+
+
+class SAC(RLAlgorithm):
+    """Teaches a SAC agent."""
+
+    agent_class = sac.SAC
+
+
+RlAlgorithm = RLAlgorithm  # rlpyt spells the class so

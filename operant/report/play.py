@@ -16,6 +16,7 @@ from operant.core.experience import TrajInfo
 from operant.core.protocols import Agent
 from operant.core.seeds import seed_for
 from operant.envs.env_settings import EnvConfig
+from operant.envs.providers.catalog import MUJOCO, spec_of
 from operant.envs.providers.gymnasium import GymEnv, make_env
 from operant.report.video import Frame, write_video
 from operant.session.run_settings import RunConfig
@@ -71,8 +72,29 @@ def make_rendered_env(config: EnvConfig, mode: str = "rgb_array") -> GymEnv:
             env.close()
         raise UsageError(
             f"env.id = {config.id!r} cannot be rendered (render_mode {mode!r}): "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {error}{_remedy(config.id)}"
         ) from error
+
+
+def renders(config: EnvConfig) -> bool:
+    """Whether the environment says that it can be rendered to an image."""
+    try:
+        env = make_env(config)
+    except Exception:  # one that is vectorized natively, or whatever a constructor raises
+        return False
+    env.close()
+    return "rgb_array" in (getattr(env.env, "metadata", None) or {}).get("render_modes", ())
+
+
+def _remedy(env_id: str) -> str:
+    """What helps where an environment cannot be rendered, if that is known."""
+    spec = spec_of(env_id)
+    if spec is None or not str(spec.entry_point).startswith(MUJOCO):
+        return ""
+    return (
+        "; MuJoCo needs a display or a library that draws without one: set the environment "
+        "variable MUJOCO_GL=egl (graphics card) or MUJOCO_GL=osmesa (processor)"
+    )
 
 
 def as_image(frame: Any) -> Frame:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LIVE_SECONDS = 0.25  # between drawings of the bar
 PLAIN_SECONDS = 5.0  # between lines where there is no terminal
+LARGE = 10  # returns from which on one decimal place is enough
 SMOOTHING = 0.3  # weight of the newest measurement in the moving average of the speed
 
 
@@ -103,7 +104,7 @@ class ProgressView:
         found = []
         for name, key in (("return", "rollout/ep_rew_mean"), ("eval", "eval/mean_reward")):
             if key in self.latest:
-                found.append(f"{name} {self.latest[key]:.1f}")
+                found.append(f"{name} {in_short(self.latest[key])}")
         found.append(f"{self._speed:,.0f} steps/s")
         if self.frames_per_step > 1:
             found.append(f"{self._speed * self.frames_per_step:,.0f} frames/s")
@@ -118,6 +119,13 @@ def progress_of(runner: Runner, quiet: bool = False) -> ProgressView:
         frames_per_step=runner.container.frames_per_step,
         quiet=quiet,
     )
+
+
+def in_short(value: float) -> str:
+    """A return with one decimal place, or three digits if it is small."""
+    if value == 0:
+        return "0.0"
+    return f"{value:#.3g}" if abs(value) < LARGE else f"{value:.1f}"
 
 
 def clock(seconds: float) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from operant.agents.registry import AGENTS
 from operant.config import from_tree, parse_flags
+from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
+from operant.core.schedule import Schedule
 from operant.envs.providers.catalog import full_id
 from operant.session.recipe import Recipe
 from operant.session.run_settings import RunConfig, run_config, split_algorithm
@@ -34,12 +37,36 @@ def compose(
     draft, _ = parse_flags(cls, flags, from_tree(cls, tree, source=source), others=others)
     env_id = full_id(draft.env.id)
     chosen = _recipe(recipe, [r for r in recipes if r.algorithm == algorithm], algorithm, env_id)
+    if chosen and recipe != "auto" and not _names_env(tree, flags):
+        env_id = _env_of(chosen)
     base = from_tree(cls, chosen.settings) if chosen else cls()
     base = from_tree(cls, tree, base, source=source)
     config, words = parse_flags(cls, flags, base, others=others)
     if words:
         raise UsageError(f"{words[0]!r}: expected a flag, such as --env.id {words[0]}")
-    return replace(config, env=replace(config.env, id=env_id)), chosen
+    agent = in_steps(config.agent, config.steps)
+    return replace(config, agent=agent, env=replace(config.env, id=env_id)), chosen
+
+
+def in_steps(agent: AgentConfig, steps: int) -> AgentConfig:
+    """An agent's settings for a run of so many steps: schedules that are shares of it in steps."""
+    schedules = {k: x for k, x in vars(agent).items() if isinstance(x, Schedule)}
+    changes: dict[str, Any] = {name: x.of_run(steps) for name, x in schedules.items()}
+    return replace(agent, **changes)
+
+
+def _names_env(tree: Mapping[str, Any], flags: Sequence[str]) -> bool:
+    """Whether a file or a flag says which environment it is."""
+    return "id" in tree.get("env", {}) or any(f.split("=")[0] == "--env.id" for f in flags)
+
+
+def _env_of(recipe: Recipe) -> str:
+    """The environment of a recipe that was named without one."""
+    if not recipe.own_env:
+        raise UsageError(
+            f"--recipe {recipe.name}: is for {recipe.pattern}; name one of them with --env.id"
+        )
+    return full_id(recipe.own_env)
 
 
 def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> str:
@@ -48,6 +75,7 @@ def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> s
         raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
         raise UsageError("which agent? expected its name, such as `operant train ppo`")
+    named = named.lower() if named.lower() in AGENTS else named  # papers write them in capitals
     if named and written and written != named:
         raise UsageError(f"{source}: algorithm = {written!r}, and the command names {named!r}")
     return named or written

@@ -17,6 +17,14 @@ class Recipe:
     about: str  # what can be expected of it
     settings: dict[str, Any] = field(default_factory=dict)  # as in a configuration file
 
+    def __str__(self) -> str:
+        return f"recipe {self.name}: {self.about}"
+
+    @property
+    def own_env(self) -> str:
+        """The id of its environment, if it is for one only; empty otherwise."""
+        return "" if set(self.pattern) & set("*?[") else self.pattern
+
     def fits(self, env_id: str) -> bool:
         """Whether the recipe is for this environment."""
         return fnmatchcase(env_id, self.pattern)

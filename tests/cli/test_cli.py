@@ -84,6 +84,37 @@ def test_help_shows_the_defaults_of_the_recipe_and_of_flags_before_it() -> None:
     assert "[0.25]" in said
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train ppo", "Defaults are those of the recipe ppo-cartpole."),
+        ("train ppo --recipe none", "Defaults are ppo's own: no recipe is used."),
+        ("train ppo --env.id Acrobot-v1", "Defaults are ppo's own: no recipe fits Acrobot-v1."),
+        ("train --config FILE", "Defaults are those of the recipe ppo-cartpole."),
+    ],
+)
+def test_help_says_whose_defaults_it_shows(line: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "file.yaml").write_text("algorithm: ppo\n")
+    assert said in call(f"{line} --help".replace("FILE", str(tmp_path / "file.yaml"))).out
+
+
+@pytest.mark.parametrize("name", ["PPO", "Ppo", "ppo"])
+def test_an_agent_may_be_written_in_capitals(name: str) -> None:
+    result = call(f"train {name} --dry-run --threads 1")
+    assert (result.code, result.out.splitlines()[0]) == (0, "algorithm: ppo")
+
+
+def test_a_recipe_for_several_environments_asks_for_one() -> None:
+    result = call("train ppo --recipe ppo-minatar --dry-run")
+    assert result.code == 2
+    assert "--recipe ppo-minatar: is for MinAtar/*; name one of them with --env.id" in result.err
+
+
+def test_a_recipe_for_one_environment_brings_it_along() -> None:
+    result = call("train sac --recipe sac-pendulum --dry-run")
+    assert (result.code, "id: Pendulum-v1" in result.out) == (0, True)
+
+
 def test_the_agent_is_no_flag() -> None:
     assert "--algorithm" not in call("train ppo --help").out
     for line in ("train ppo --algorithm dqn", "train ppo --algorithm=ppo"):
@@ -112,7 +143,7 @@ def test_list_names_agents_recipes_and_environments() -> None:
 @pytest.mark.parametrize("pattern", ["cartpole", "CART*-v1", "*tpole-v1*"])
 def test_list_narrows_the_environments(pattern: str) -> None:
     said = call(["list", pattern]).out
-    found = said[said.index("environments") :].splitlines()[1:]
+    found = said[said.index("environments") :].split("\nmore")[0].splitlines()[1:]
     assert "  CartPole-v1" in found
     assert all("cartpole" in line.lower() for line in found)
 
@@ -121,9 +152,10 @@ def test_eval_prints_one_json_object(runs: Path) -> None:
     result = call("eval --json --episodes 3", runs)
     assert (result.code, result.err) == (0, "")
     found = json.loads(result.out)
-    assert list(found) == ["mean_reward", "std_reward", "episodes", "mean_length"]
-    assert found["episodes"] == 3
-    assert found["mean_reward"] == found["mean_length"] >= 8  # CartPole pays one a step
+    names = ("mean_reward", "std_reward", "mean_ep_length", "episodes")
+    assert list(found) == [f"eval/{name}" for name in names]
+    assert found["eval/episodes"] == 3
+    assert found["eval/mean_reward"] == found["eval/mean_ep_length"] >= 8  # one for each step
 
 
 def test_eval_says_the_same_twice_and_another_seed_something_else(runs: Path) -> None:
@@ -193,3 +225,26 @@ def test_a_pipe_that_is_closed_is_no_error() -> None:
     result = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_named_run_is_evaluated_by_its_name_and_made_once(tmp_path: Path) -> None:
+    train("train a2c --steps 20 --name mine", tmp_path)
+    assert call("eval mine --episodes 1", tmp_path).code == 0
+    again = call("train a2c --steps 20 --name mine", tmp_path)
+    assert (again.code, len(list(tmp_path.iterdir()))) == (2, 1)
+    assert f"name = 'mine': {tmp_path / 'mine'} exists already; choose another name" in again.err
+
+
+def test_playing_is_suggested_only_where_something_can_be_seen(tmp_path: Path) -> None:
+    for env_id, seen in (("operant/ConstantReward-v0", False), ("CartPole-v1", True)):
+        line = f"train a2c --steps 20 --eval.episodes 1 --env.id {env_id}"
+        said = call(line, tmp_path).out
+        assert ("operant play" in said) is seen
+        assert "operant eval" in said
+
+
+def test_a_small_return_keeps_its_digits(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {"mean_reward": -0.0412, "std_reward": 0.0, "mean_ep_length": 9.0}
+    found = {f"eval/{name}": value for name, value in figures.items()}
+    monkeypatch.setattr("operant.run.summary", lambda episodes: found)
+    assert call("eval --episodes 1", runs).out == "CartPole-v1: -0.0412 ± 0.0 over 1 episodes\n"

@@ -169,7 +169,10 @@ class Exploring(Config):
 
 def test_a_schedule_within_a_range_is_read_and_explained() -> None:
     (row,) = rows(Exploring)
-    assert (row.accepts, row.default) == ("FLOAT|linear(a,b,steps) 0..1", "linear(1.0, 0.05, 1000)")
+    assert (row.accepts, row.default) == (
+        "FLOAT|linear(a,b[,steps]) 0..1",
+        "linear(1.0, 0.05, 1000)",
+    )
     assert parse_flags(Exploring, ["--epsilon", "0.1"])[0].epsilon == Schedule(0.1)
     config = from_tree(Exploring, {"epsilon": "linear(1, 0.5, 9)"})
     assert config.epsilon == Schedule(1.0, 0.5, 9)

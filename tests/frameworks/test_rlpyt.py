@@ -191,3 +191,13 @@ def test_learning_goes_on_from_a_saved_state() -> None:
     two.load_optim_state_dict(one.optim_state_dict())
     assert one.optimize_agent(1, samples()) == two.optimize_agent(1, samples())
     assert BatchSpec(8, 4).size == 32
+
+
+def test_each_algorithm_is_a_class_of_its_own_and_teaches_its_own_agent() -> None:
+    classes = [rlpyt.A2C, rlpyt.PPO, rlpyt.DQN, rlpyt.SAC]
+    assert [cls.__name__ for cls in classes] == ["A2C", "PPO", "DQN", "SAC"]
+    assert not any(issubclass(one, two) for one in classes for two in classes if one is not two)
+    for cls in (rlpyt.A2C, rlpyt.PPO):
+        assert issubclass(cls, rlpyt.PolicyGradientAlgo)
+    with pytest.raises(UsageError, match="agent: PPO teaches a PPO agent, not a DQN"):
+        rlpyt.PPO().initialize(agent_of("dqn"), 10, SPEC, True, EXAMPLES)

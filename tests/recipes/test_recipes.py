@@ -12,6 +12,7 @@ from operant.recipes import RECIPES
 from operant.session.build import build
 from operant.session.compose import compose
 from operant.session.recipe import Recipe
+from operant.session.run_settings import as_file
 from operant.session.try_out import try_out
 
 # What makes the first two updates come early; all else is as in the recipe.
@@ -96,3 +97,52 @@ def test_an_id_without_a_version_gets_its_newest_and_its_recipe() -> None:
 def test_an_environment_without_a_recipe_gets_the_defaults() -> None:
     config, recipe = compose("ppo", {}, ["--env.id", "Acrobot-v1"], recipes=RECIPES)
     assert (recipe, config.env.num_envs) == (None, 8)
+
+
+@pytest.mark.parametrize("steps", [100_000, 130_000, 20_000])
+def test_the_schedule_of_a_recipe_follows_the_length_of_the_run(steps: int) -> None:
+    config, _ = compose("ppo", {"env": {"id": "CartPole-v1"}, "steps": steps}, recipes=RECIPES)
+    lr = config.agent.lr  # type: ignore[attr-defined]  # an agent's own setting
+    expected = Schedule(1e-3, 0.0, steps)
+    assert [lr(i) for i in range(0, 150_000, 999)] == [expected(i) for i in range(0, 150_000, 999)]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "over"),
+    [
+        ("ppo-cartpole", "lr", 100_000),
+        ("a2c-cartpole", "lr", 300_000),
+        ("dqn-cartpole", "lr", 80_000),
+        ("dqn-cartpole", "epsilon", 10_000),
+        ("ppo-cartpole-memory", "lr", 300_000),
+        ("ppo-minatar", "lr", 300_000),
+        ("dqn-minatar", "epsilon", 60_000),
+        ("ppo-atari", "lr", 10_000_000),
+        ("ppo-atari-pong", "lr", 300_000),
+        ("dqn-atari", "epsilon", 1_000_000),
+    ],
+)
+def test_a_recipe_at_its_own_length_ends_its_schedule_at_this_step(
+    name: str, field: str, over: int
+) -> None:
+    recipe = next(recipe for recipe in RECIPES if recipe.name == name)
+    flags = ["--env.id", env_id(recipe)]
+    config, _ = compose(recipe.algorithm, {}, flags, recipe.name, RECIPES)
+    assert getattr(config.agent, field).over == over
+
+
+def test_exploration_falls_over_a_tenth_of_the_run() -> None:
+    config, _ = compose("dqn", {}, ["--steps", "20_000"], recipe="none")
+    assert config.agent.epsilon.over == 2_000  # type: ignore[attr-defined]  # an agent's own
+
+
+def test_a_configuration_that_was_written_follows_another_length_too() -> None:
+    first, _ = compose("ppo", {}, ["--steps", "100"], recipes=RECIPES)
+    again, _ = compose("", as_file(first), ["--steps", "300"], recipes=RECIPES)
+    assert again.agent.lr.over == 300  # type: ignore[attr-defined]  # an agent's own setting
+
+
+def test_a_schedule_in_steps_stays_as_it_is() -> None:
+    flags = ["--agent.lr", "linear(1e-3, 0, 50)", "--steps", "300"]
+    config, _ = compose("ppo", {}, flags, recipes=RECIPES)
+    assert config.agent.lr == Schedule(1e-3, 0.0, 50)  # type: ignore[attr-defined]  # its own

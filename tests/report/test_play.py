@@ -8,7 +8,8 @@ import pytest
 from running import call, train
 
 from operant.core.errors import UsageError
-from operant.report.play import as_image
+from operant.envs.env_settings import EnvConfig
+from operant.report.play import as_image, make_rendered_env
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +77,16 @@ def test_colours_from_zero_to_one_become_bytes_and_small_pictures_large() -> Non
 def test_what_is_no_picture_is_refused(frame: object) -> None:
     with pytest.raises(UsageError, match=r"render\(\) returned .*; expected an image"):
         as_image(frame)
+
+
+@pytest.mark.parametrize(("env_id", "told"), [("HalfCheetah-v5", True), ("CartPole-v1", False)])
+def test_mujoco_without_a_display_is_told_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, env_id: str, told: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("gladLoadGL error")
+
+    monkeypatch.setattr("operant.report.play.make_env", fail)
+    with pytest.raises(UsageError, match="gladLoadGL error") as raised:
+        make_rendered_env(EnvConfig(id=env_id))
+    assert ("MUJOCO_GL=egl" in str(raised.value)) is told

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from operant.report import progress
-from operant.report.progress import ProgressView, clock
+from operant.report.progress import ProgressView, clock, in_short
 
 
 class Clock:
@@ -95,3 +95,29 @@ def test_quiet_writes_nothing(time_source: Clock) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0:00"), (65, "1:05"), (3_700, "1:01:40")])
 def test_time_reads_like_a_clock(seconds: float, text: str) -> None:
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-0.04, "-0.0400"),
+        (0.0, "0.0"),
+        (-0.0, "0.0"),
+        (1.0, "1.00"),
+        (0.7361, "0.736"),
+        (9.999, "10.0"),
+        (-12.34, "-12.3"),
+        (1234.56, "1234.6"),
+        (2.5e-7, "2.50e-07"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_a_figure_keeps_three_digits(value: float, text: str) -> None:
+    assert in_short(value) == text
+
+
+def test_a_small_return_is_no_zero(time_source: Clock) -> None:
+    shown, _ = view(terminal=False)
+    time_source.now += 10.0
+    shown.update(500, {"rollout/ep_rew_mean": -0.02})
+    assert "return -0.0200" in shown.line(500)
