@@ -18,6 +18,7 @@ from operant.core.protocols import Container
 from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer
 from operant.session.build import build
+from operant.session.inexact import inexact_reason
 from operant.session.log import MetricLog
 from operant.session.session import Session, fitting, warn
 
@@ -49,6 +50,7 @@ class Runner:
     def __init__(self, session: Session) -> None:
         self.session, self.config = session, session.config
         self.container: Container = build(session.trial)
+        self.obstacle = self._find_obstacle()
         self.explorer = {
             "train": self.container.explorer,
             "test": Explorer(self.container.sampler, "test"),
@@ -150,9 +152,25 @@ class Runner:
     def save(self, last: bool = False) -> None:
         """Write a checkpoint."""
         begin = time.monotonic()
-        self.session.save(self.step, self.state_dict, self.container.reasons(), last)
+        self.session.save(self.step, self.state_dict, self.reasons, last)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - begin
+
+    def reasons(self) -> list[str]:
+        """Why going on from a checkpoint would not be bit for bit; empty if it would be."""
+        found = self.container.reasons()
+        return [*found, self.obstacle] if found and self.obstacle else found
+
+    def _find_obstacle(self) -> str:
+        """What keeps the run from being resumed exactly, which is said before training starts."""
+        if not self.container.reasons():
+            return ""
+        why = inexact_reason(self.config)
+        warn(
+            f"env.id = {self.config.env.id!r}: {why}, so resuming is not exact: it begins new "
+            f"episodes; weights and all else are saved"
+        )
+        return why
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume training."""

@@ -32,7 +32,7 @@ ENV_FIELDS = tuple(field.name for field in fields(EnvConfig))
 
 def try_out(config: RunConfig) -> Trial:
     """Make one environment and the run's agent, so that what cannot work is refused at once."""
-    manager = _one_environment(config)
+    manager = one_environment(config)
     try:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
@@ -53,7 +53,8 @@ def _agent(config: RunConfig, spaces: Spaces) -> Agent:
         raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
 
 
-def _one_environment(config: RunConfig) -> EnvironmentManager:
+def one_environment(config: RunConfig) -> EnvironmentManager:
+    """A manager of one environment of a run; one that cannot be made is wrong usage."""
     # In this process: a single environment gains nothing from another one.
     here = config.env.manager == "subproc"
     env = replace(config.env, manager="simple") if here else config.env

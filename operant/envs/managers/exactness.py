@@ -31,7 +31,7 @@ def resumes_exactly(make: Callable[[], Environment]) -> bool:
         _play(original, before)
         copy.restore(original.snapshot())
         return same_bytes(_play(original, after), _play(copy, after))
-    except EnvironmentFault:
+    except Exception:  # whatever reading and writing the attributes of a class raises
         return False
     finally:
         original.close()
@@ -81,7 +81,10 @@ class Resumable(ABC):
     def exact(self) -> bool:
         """Whether `state_dict` is enough to go on bit for bit; tried once, on copies."""
         if self._exact is None:
-            self._exact = self._try_resuming()
+            try:
+                self._exact = self._try_resuming()
+            except Exception:  # whatever reading and writing the attributes of a class raises
+                self._exact = False
         return self._exact
 
     @exact.setter
@@ -98,8 +101,21 @@ class Resumable(ABC):
     def _restore(self, state: dict[str, Any]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]:
-        state = {"seed": self.seed, "steps": self.steps, "exact": self.exact}
-        return state | (self._capture() if self.exact else {})
+        captured = self._captured() if self.exact else {}
+        return {"seed": self.seed, "steps": self.steps, "exact": self.exact} | captured
+
+    def _captured(self) -> dict[str, Any]:
+        """The environments; if they can no longer be read, all else is still worth saving."""
+        try:
+            return self._capture()
+        except Exception as error:  # whatever reading the attributes of a class raises
+            self.exact = False
+            warnings.warn(
+                f"the environments can no longer be saved ({type(error).__name__}: {error}): from "
+                f"here on a resumed run begins new episodes, and all else is saved",
+                stacklevel=2,
+            )
+            return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._check_open()
