@@ -287,3 +287,46 @@ def test_a_state_that_cannot_be_read_any_more_is_saved_as_not_exact() -> None:
     with pytest.warns(UserWarning, match="can no longer be saved"):
         state = manager.state_dict()
     assert state == {"seed": 1, "steps": 70, "exact": False}
+
+
+class Strict(gymnasium.Env[Any, Any]):
+    """Raises on an action that its mask forbids; the mask turns with every step."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (1,), np.float32)
+
+    def __init__(self, action_space: Any, share: Any) -> None:
+        self.action_space, self.share, self.turn = action_space, share, 0
+
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
+        sizes = getattr(self.action_space, "nvec", [getattr(self.action_space, "n", 0)])
+        self.allowed = [np.roll(np.arange(n) == 0, self.turn) for n in sizes]
+        return np.full(1, self.turn % 9, np.float32), {"action_mask": tuple(self.allowed)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.turn = self.share
+        return self._seen()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        for choice, mask in zip(np.atleast_1d(action), self.allowed, strict=True):
+            if not mask[choice]:
+                raise ValueError(f"illegal action {choice}")
+        self.turn += 1
+        observation, info = self._seen()
+        return observation, 0.0, self.turn % 7 == 0, False, info
+
+
+@pytest.mark.parametrize(
+    "space", [gymnasium.spaces.Discrete(5), gymnasium.spaces.MultiDiscrete([3, 4])], ids=str
+)
+def test_environments_that_raise_on_illegal_actions_resume_exactly(space: Any) -> None:
+    assert resumes_exactly(lambda: GymEnv(Strict(space, 2)))
+
+
+def test_random_actions_under_a_mask_are_all_that_it_allows() -> None:
+    spaces = GymEnv(Strict(gymnasium.spaces.MultiDiscrete([2, 3]), 0)).spaces
+    masks = np.array([[0, 1, 1, 0, 1], [1, 0, 0, 1, 0]], bool)
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(50):
+        drawn = random_actions(spaces, rng, 2, observation={"action_mask": masks})["action"]
+        seen.add(tuple(map(tuple, drawn.tolist())))
+    assert seen == {((1, 0), (0, 1)), ((1, 2), (0, 1))}
