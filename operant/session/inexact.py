@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from operant.core.protocols import EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.envs.managers.native import OPAQUE
 from operant.envs.snapshot import why_inexact
 from operant.session.run_settings import RunConfig
+from operant.session.simulator import simulator_of
 from operant.session.try_out import one_environment
 
 
@@ -24,9 +22,3 @@ def inexact_reason(config: RunConfig) -> str:
         return why_inexact(simulator)
     finally:
         manager.close()
-
-
-def simulator_of(manager: EnvironmentManager) -> Any:
-    """The Gymnasium environment, or vector environment, behind a manager in this process."""
-    first = next(iter(getattr(manager, "envs", [manager])))
-    return getattr(first, "env", first)
