@@ -1,12 +1,16 @@
 """The state of a simulator as arrays and plain values, without pickle.
 
 Walks the attributes of an environment and its wrappers. What it cannot read (spaces, surfaces for
-rendering, functions) it leaves out; `exactness` tries whether what remains is enough.
+rendering, functions) it leaves out; `exactness` tries whether what remains is enough. Everything in
+a snapshot can be written to a checkpoint.
 """
 
 from __future__ import annotations
 
+import io
+import socket
 from collections import deque
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -16,14 +20,58 @@ from gymnasium.envs.registration import EnvSpec
 
 from operant.core.errors import EnvironmentFault
 
-PLAIN = (type(None), bool, int, float, str)
+PLAIN = (type(None), bool, int, float, str, bytes)
+TENSOR_KINDS, TENSOR_ITEM = "biuf", 8  # kinds and largest item size of arrays that torch has, too
+OUTSIDE = (io.IOBase, socket.socket)  # whose state lies outside of the process
+MAX_NAMED = 3  # attributes in a message
 OTHER = {"kind": "other"}  # stands for something that is not read
 FOREIGN = ("pygame", "torch", "multiprocessing", "threading", "logging", "importlib")
 
 
+@dataclass
+class Walk:
+    """What was met on the way through the attributes of an environment."""
+
+    seen: set[int] = field(default_factory=set)
+    path: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # attributes left out, with their types
+    outside: list[str] = field(default_factory=list)  # those of them that are files or sockets
+
+    def leave_out(self, value: Any) -> dict[str, Any]:
+        """The place holder of something that is not read."""
+        kind = type(value).__name__
+        if isinstance(value, np.ndarray):
+            kind = f"array of {value.dtype}"
+        names = [name for name in self.path if name != "env"]
+        self.unread.append(f"{'.'.join(names)} ({kind})")
+        if isinstance(value, OUTSIDE):
+            self.outside.append(self.unread[-1])
+        return OTHER
+
+
 def capture(env: Any) -> dict[str, Any]:
-    """The state of an environment, or of a vector environment."""
-    return _read_object(env, set())
+    """The state of an environment, or of a vector environment; an open file in it is an error."""
+    walk = Walk()
+    state = _read_object(env, walk)
+    if walk.outside:
+        raise EnvironmentFault(f"{', '.join(walk.outside)} cannot be saved")
+    return state
+
+
+def why_inexact(env: Any) -> str:
+    """What of an environment that was tried, and does not resume exactly, cannot be saved."""
+    walk = Walk()
+    try:
+        _read_object(env, walk)
+    except EnvironmentFault as error:
+        return str(error)
+    except Exception as error:  # whatever reading the attributes of a class raises
+        return f"its state cannot be read ({type(error).__name__}: {error})"
+    found = walk.outside or walk.unread
+    if not found:
+        return "its state is not all in attributes that can be read"
+    shown = ", ".join(found[:MAX_NAMED])
+    return f"{shown}{' and others' * (len(found) > MAX_NAMED)} cannot be saved"
 
 
 def restore(env: Any, state: dict[str, Any]) -> None:
@@ -37,30 +85,37 @@ def restore(env: Any, state: dict[str, Any]) -> None:
     _write(state, env)
 
 
-def _read(value: Any, seen: set[int]) -> Any:
+def _read(value: Any, walk: Walk) -> Any:
     if type(value) in PLAIN:
         return value
     if isinstance(value, np.ndarray):
-        return _read_array(value)
+        return _read_array(value, walk)
     if isinstance(value, np.generic):
-        return {"kind": "scalar", "value": _read(np.asarray(value), seen)}
+        return {"kind": "scalar", "value": _read(np.asarray(value), walk)}
     if isinstance(value, tuple | list | deque):
         limit = value.maxlen if isinstance(value, deque) else None
-        parts = [_read(part, seen) for part in value]
-        return {"kind": type(value).__name__, "parts": parts, "limit": limit}
+        kind = next(k for k in (tuple, list, deque) if isinstance(value, k)).__name__
+        return {"kind": kind, "parts": [_read(part, walk) for part in value], "limit": limit}
     if isinstance(value, dict):
-        parts = [[_read(k, seen), _read(v, seen)] for k, v in value.items()]
+        parts = [[_read(k, walk), _read(v, walk)] for k, v in value.items()]
         return {"kind": "dict", "parts": parts}
-    return _read_random(value) or _read_simulator(value) or _read_object(value, seen)
+    return _read_number(value) or _read_simulator(value) or _read_object(value, walk)
 
 
-def _read_array(value: np.ndarray[Any, Any]) -> Any:
-    if value.dtype.kind == "U":
-        return {"kind": "text", "value": value.tolist()}
-    return value.copy() if value.dtype != object else OTHER
+def _read_array(value: np.ndarray[Any, Any], walk: Walk) -> Any:
+    if value.dtype.kind in TENSOR_KINDS and value.dtype.itemsize <= TENSOR_ITEM:
+        return value.copy()
+    file = io.BytesIO()
+    try:  # text, byte strings, dates, complex and structured arrays, as NumPy's own files hold them
+        np.save(file, value, allow_pickle=False)
+    except ValueError:  # an array of objects
+        return walk.leave_out(value)
+    return {"kind": "npy", "value": np.frombuffer(file.getvalue(), np.uint8).copy()}
 
 
-def _read_random(value: Any) -> dict[str, Any] | None:
+def _read_number(value: Any) -> dict[str, Any] | None:
+    if type(value) is complex:
+        return {"kind": "complex", "parts": [value.real, value.imag]}
     if isinstance(value, np.random.Generator):
         return {"kind": "generator", "state": value.bit_generator.state}
     if isinstance(value, np.random.RandomState):
@@ -84,13 +139,20 @@ def _read_simulator(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def _read_object(value: Any, seen: set[int]) -> dict[str, Any]:
+def _read_object(value: Any, walk: Walk) -> dict[str, Any]:
     module = type(value).__module__.split(".")[0]
-    skipped = isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value)
-    if skipped or module in FOREIGN or not hasattr(value, "__dict__") or id(value) in seen:
+    if isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value):
         return OTHER
-    seen.add(id(value))
-    parts = {name: _read(part, seen) for name, part in vars(value).items()}
+    if id(value) in walk.seen:
+        return OTHER
+    if module in FOREIGN or not hasattr(value, "__dict__") or isinstance(value, OUTSIDE):
+        return walk.leave_out(value)
+    walk.seen.add(id(value))
+    parts = {}
+    for name, part in vars(value).items():
+        walk.path.append(name)
+        parts[name] = _read(part, walk)
+        walk.path.pop()
     known = {name: part for name, part in parts.items() if part is not OTHER}
     return {"kind": "object", "class": type(value).__name__, "attributes": known}
 
@@ -119,6 +181,12 @@ def _write_parts(state: dict[str, Any], old: Any) -> list[Any]:
     olds = list(old) if isinstance(old, tuple | list | deque) else []
     olds += [None] * (len(state["parts"]) - len(olds))
     return [_write(part, before) for part, before in zip(state["parts"], olds, strict=False)]
+
+
+def _write_tuple(state: dict[str, Any], old: Any) -> tuple[Any, ...]:
+    parts = _write_parts(state, old)
+    named = isinstance(old, tuple) and hasattr(old, "_fields") and len(old) == len(parts)
+    return type(old)(*parts) if named else tuple(parts)
 
 
 def _write_dict(state: dict[str, Any], old: Any) -> dict[Any, Any]:
@@ -164,8 +232,10 @@ def _arrays(data: Any) -> dict[str, Any]:
 
 WRITERS = {
     "scalar": lambda state, old: np.asarray(_write(state["value"], None))[()],
-    "text": lambda state, old: np.asarray(state["value"], dtype=np.str_),
-    "tuple": lambda state, old: tuple(_write_parts(state, old)),
+    "complex": lambda state, old: complex(*state["parts"]),
+    "npy": lambda state, old: np.load(io.BytesIO(state["value"].tobytes()), allow_pickle=False),
+    "text": lambda state, old: np.asarray(state["value"], dtype=np.str_),  # of older checkpoints
+    "tuple": _write_tuple,
     "list": _write_parts,
     "deque": lambda state, old: deque(_write_parts(state, old), state["limit"]),
     "dict": _write_dict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ from operant.networks.ensemble import build_ensemble
 from operant.samplers.alternating import AlternatingSampler
 from operant.samplers.asynchronous import AsyncSampler
 from operant.samplers.collector import Collecting
-from operant.samplers.evaluate import Evaluation
+from operant.samplers.evaluate import Evaluation, never
 from operant.samplers.explorer import Explorer
 from operant.samplers.parallel import ParallelSampler, Share
 from operant.samplers.serial import SerialSampler
@@ -44,10 +44,15 @@ class Trial(NamedTuple):
     why: str  # reasons for what `auto` became, one a line
 
 
-def build(trial: Trial) -> LocalWorker:
-    """The container of a run, around the agent of its trial, ready to train."""
+def build(trial: Trial, stopping: Callable[[], bool] = never) -> LocalWorker:
+    """The container of a run, around the agent of its trial, ready to train.
+
+    As soon as `stopping()` is true, an evaluation ends without a result.
+    """
     config, agent = trial.config, trial.agent
-    sampler = build_sampler(config, agent, build_evaluation(config, config.eval.episodes))
+    evaluation = build_evaluation(config, config.eval.episodes)
+    evaluation.stopping = stopping
+    sampler = build_sampler(config, agent, evaluation)
     if config.compile == "on":
         agent.compile()
     return LocalWorker(Explorer(sampler), agent.memory, agent)
@@ -119,7 +124,7 @@ def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) 
     env = config.env
     if config.sampler == "parallel" and not native(env):
         env = replace(env, manager="subproc")  # the sampler's workers do nothing meanwhile
-    return Evaluation(partial(make_manager, env, seed), episodes, seed)
+    return Evaluation(partial(make_manager, env, seed), episodes, seed, config.eval.max_steps)
 
 
 def _managers(config: RunConfig, seed: int) -> list[EnvironmentManager]:

@@ -28,6 +28,7 @@ class EvalConfig(Config):
 
     every: CountOrZero = 0  # environment steps between evaluations; 0: a tenth of the run
     episodes: Count = 20  # episodes of each evaluation
+    max_steps: CountOrZero = 0  # steps after which an episode is cut; 0: only without a time limit
 
 
 @dataclass(frozen=True, kw_only=True)

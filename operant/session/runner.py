@@ -18,12 +18,13 @@ from operant.core.protocols import Container
 from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer
 from operant.session.build import build
+from operant.session.inexact import inexact_reason
 from operant.session.log import MetricLog
 from operant.session.session import Session, fitting, warn
 
 WINDOW = 100  # episodes behind `rollout/ep_rew_mean`
 STOPPING = b"\noperant: stopping after this update; a second signal quits at once\n"
-STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested")
+STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested", "pending")
 
 
 class View(Protocol):
@@ -48,7 +49,9 @@ class Runner:
 
     def __init__(self, session: Session) -> None:
         self.session, self.config = session, session.config
-        self.container: Container = build(session.trial)
+        self.stopped: int | None = None
+        self.container: Container = build(session.trial, lambda: self.stopped is not None)
+        self.obstacle = self._find_obstacle()
         self.explorer = {
             "train": self.container.explorer,
             "test": Explorer(self.container.sampler, "test"),
@@ -59,11 +62,11 @@ class Runner:
         self.next_log, self.next_test = self.config.log_every, self.config.eval.every
         self.window: list[list[float]] = []  # reward, length and success of the last episodes
         self.tested: Metrics = {}  # the result of the last evaluation
-        self.stopped: int | None = None
+        self.pending: Metrics = {}  # a line of the log whose evaluation was stopped
         saved = session.load()
         if saved is not None:
             with fitting(saved):
-                restore(self, saved.state, *STATE)
+                restore(self, {"pending": {}, **saved.state}, *STATE)  # older ones had none
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
         self.saved_at, self.saving = time.monotonic(), 0.0  # when, and how long it took
 
@@ -72,7 +75,7 @@ class Runner:
         with self.signals(), view or nullcontext():
             if self.step == 0:
                 self.save()
-            while self.step < self.config.steps and self.stopped is None:
+            while (self.pending or self.step < self.config.steps) and self.stopped is None:
                 metrics = self.epoch()
                 if view is not None and metrics:
                     view.update(self.step, metrics)
@@ -86,21 +89,30 @@ class Runner:
 
         They are empty if training was stopped before.
         """
-        metrics: Metrics = {}
+        metrics = self.pending or self.collect()
+        self.pending = {}
+        if metrics and self.step >= min(self.next_test, self.config.steps):
+            tested = self.test()
+            if not tested:  # stopped: the line waits for the evaluation, which resuming begins anew
+                self.pending, metrics = metrics, {}
+            metrics |= tested
+        if metrics:
+            self.write(metrics)
+        if self.due():
+            self.save()
+        return metrics
+
+    def collect(self) -> Metrics:
+        """Train up to the next line of the log; its metrics, empty if training was stopped."""
         begin, count = time.perf_counter(), self.step
         target = min(self.next_log, self.config.steps)
         self.container.run(target - self.step, initial_step=self.step)
         self.step = self.container.local_step_count
         seconds = time.perf_counter() - begin
-        if self.step >= target:
-            metrics = self.report(self.step - count, seconds)
-            self.next_log = (self.step // self.config.log_every + 1) * self.config.log_every
-            if self.step >= min(self.next_test, self.config.steps):
-                metrics |= self.test()
-            self.write(metrics)
-        if self.due():
-            self.save()
-        return metrics
+        if self.step < target:
+            return {}
+        self.next_log = (self.step // self.config.log_every + 1) * self.config.log_every
+        return self.report(self.step - count, seconds)
 
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
@@ -134,8 +146,10 @@ class Runner:
         return {"time/fps": fps, "time/frames_per_second": frames, **shares}
 
     def test(self) -> Metrics:
-        """Evaluate: whole episodes without exploration."""
+        """Evaluate: whole episodes without exploration; empty if a signal stopped it."""
         episodes = self.explorer["test"].play()
+        if not episodes:
+            return {}
         self.next_test = (self.step // self.config.eval.every + 1) * self.config.eval.every
         self.tested = summary(episodes)
         return self.tested
@@ -150,9 +164,25 @@ class Runner:
     def save(self, last: bool = False) -> None:
         """Write a checkpoint."""
         begin = time.monotonic()
-        self.session.save(self.step, self.state_dict, self.container.reasons(), last)
+        self.session.save(self.step, self.state_dict, self.reasons, last)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - begin
+
+    def reasons(self) -> list[str]:
+        """Why going on from a checkpoint would not be bit for bit; empty if it would be."""
+        found = self.container.reasons()
+        return [*found, self.obstacle] if found and self.obstacle else found
+
+    def _find_obstacle(self) -> str:
+        """What keeps the run from being resumed exactly, which is said before training starts."""
+        if not self.container.reasons():
+            return ""
+        why = inexact_reason(self.config)
+        warn(
+            f"env.id = {self.config.env.id!r}: {why}, so resuming is not exact: it begins new "
+            f"episodes; weights and all else are saved"
+        )
+        return why
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume training."""

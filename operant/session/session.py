@@ -81,13 +81,17 @@ class Session:
         self,
         step: int,
         state: Callable[[], dict[str, Any]],
-        reasons: Sequence[str] = (),
+        reasons: Callable[[], Sequence[str]] = tuple,
         last: bool = False,
     ) -> None:
-        """Write a checkpoint; a failure is an error for the `last` one or the third in a row."""
+        """Write a checkpoint; a failure is an error for the `last` one or the third in a row.
+
+        `reasons` are asked for after the state, of which reading may show that it is not exact.
+        """
         keep = self.config.checkpoint.keep
         try:
-            checkpoint.save(self.checkpoints, step, state(), keep=keep, reasons=reasons)
+            current = state()
+            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=reasons())
             self.failed_saves = 0
         except (CheckpointError, OSError) as error:
             self.failed_saves += 1

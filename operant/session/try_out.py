@@ -23,6 +23,7 @@ from operant.session.build import Trial, build_agent
 from operant.session.machine import prepare
 from operant.session.resolve import resolve
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.time_limit import limit_evaluation
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
@@ -32,11 +33,13 @@ ENV_FIELDS = tuple(field.name for field in fields(EnvConfig))
 
 def try_out(config: RunConfig) -> Trial:
     """Make one environment and the run's agent, so that what cannot work is refused at once."""
-    manager = _one_environment(config)
+    manager = one_environment(config)
     try:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
+        config, unlimited = limit_evaluation(config, manager)
         config, why = resolve(config, spaces)
+        why = "\n".join(filter(None, (why, unlimited)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
         return Trial(config, spaces, _agent(config, spaces), why)
     finally:
@@ -53,7 +56,8 @@ def _agent(config: RunConfig, spaces: Spaces) -> Agent:
         raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
 
 
-def _one_environment(config: RunConfig) -> EnvironmentManager:
+def one_environment(config: RunConfig) -> EnvironmentManager:
+    """A manager of one environment of a run; one that cannot be made is wrong usage."""
     # In this process: a single environment gains nothing from another one.
     here = config.env.manager == "subproc"
     env = replace(config.env, manager="simple") if here else config.env

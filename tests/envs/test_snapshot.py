@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections import deque
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -16,9 +19,15 @@ from operant.core.protocols import EnvironmentManager
 from operant.core.seeds import derived
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
-from operant.envs.managers.exactness import random_actions, resumes_exactly, same_bytes
+from operant.envs.managers.exactness import (
+    random_actions,
+    resumes_exactly,
+    same_bytes,
+)
+from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.providers.gymnasium import GymEnv, make_env
-from operant.envs.snapshot import capture, restore
+from operant.envs.snapshot import capture, restore, why_inexact
+from operant.session.checkpoint import checkpoint
 
 MANAGERS = [("CartPole-v1", kind) for kind in ("simple", "native", "subproc")]
 GAMES = ["Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "MinAtar/Breakout-v1", "FrozenLake-v1"]
@@ -175,3 +184,149 @@ def test_derived_seeds_are_far_apart_and_repeatable() -> None:
     assert len(set(seeds)) == 400
     assert seeds[0] == derived(0, 0)
     assert min(seeds) >= 0
+
+
+class Point(NamedTuple):
+    x: int
+    y: complex
+
+
+RARE = [
+    np.array([b"SF", b"HG"]),
+    np.array(["2024-01-02", "NaT"], "datetime64[D]"),
+    np.array([1 + 2j]),
+    np.array([1 + 2j], np.complex64),
+    np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")]),
+    np.array(["ab", "c"], "<U9"),
+    np.array([0.1], np.longdouble),
+    np.datetime64("2024-01-02"),
+    np.bytes_(b"ab"),
+    np.complex128(1j),
+    b"\x00\xff",
+    3 - 4j,
+]
+
+
+@pytest.mark.parametrize("value", RARE, ids=lambda value: str(getattr(value, "dtype", value)))
+def test_rare_types_of_numbers_come_back_through_a_checkpoint(value: Any, tmp_path: Path) -> None:
+    env = Holder()
+    env.kept = {1: value}
+    checkpoint.save(tmp_path, 0, capture(env))
+    restore(env, checkpoint.newest(tmp_path).state)
+    found = env.kept[1]
+    assert type(found) is type(value)
+    assert np.asarray(found).dtype == np.asarray(value).dtype
+    assert np.asarray(found).tobytes() == np.asarray(value).tobytes()
+
+
+def test_named_tuples_keep_their_names() -> None:
+    env: Any = Holder()
+    env.point = Point(1, 2j)
+    state = capture(env)
+    env.point = Point(5, 6j)
+    restore(env, state)
+    assert (env.point.x, env.point.y) == (1, 2j)
+
+
+class Open(Holder):
+    """Holds a file, a socket and an array of objects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.file, self.line = open(os.devnull), socket.socket()  # noqa: SIM115  # the very defect
+        self.objects = np.array([None, {}], object)
+
+    def close(self) -> None:
+        self.file.close()
+        self.line.close()
+
+
+def test_files_and_sockets_are_not_called_exact_and_are_named() -> None:
+    assert not resumes_exactly(lambda: GymEnv(Open()))
+    env = Open()
+    assert why_inexact(env) == "file (TextIOWrapper), line (socket) cannot be saved"
+    env.close()
+
+
+def test_what_the_trial_found_missing_is_named() -> None:
+    assert why_inexact(Secretive()) == "count (range_iterator) cannot be saved"
+
+
+class Untouchable(Secretive):
+    """Cannot be captured at all: it holds a list that holds itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop: list[Any] = []
+        self.loop.append(self.loop)
+
+
+def test_an_environment_that_cannot_be_read_at_all_is_not_exact() -> None:
+    assert not resumes_exactly(lambda: GymEnv(Untouchable()))
+    assert "RecursionError" in why_inexact(Untouchable())
+
+
+class Late(Holder):
+    """Holds a list that holds itself from the 50th step on, after the trial of exact resume."""
+
+    steps = 0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        if self.steps == 50:
+            self.kept[1] = [self.kept]
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+def test_a_state_that_cannot_be_read_any_more_is_saved_as_not_exact() -> None:
+    manager = SimpleEnvManager([lambda: GymEnv(Late())])
+    manager.reset(1)
+    play(manager, 1, steps=10)
+    assert manager.state_dict()["exact"]
+    play(manager, 1, steps=60)
+    with pytest.warns(UserWarning, match="can no longer be saved"):
+        state = manager.state_dict()
+    assert state == {"seed": 1, "steps": 70, "exact": False}
+
+
+class Strict(gymnasium.Env[Any, Any]):
+    """Raises on an action that its mask forbids; the mask turns with every step."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (1,), np.float32)
+
+    def __init__(self, action_space: Any, share: Any) -> None:
+        self.action_space, self.share, self.turn = action_space, share, 0
+
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
+        sizes = getattr(self.action_space, "nvec", [getattr(self.action_space, "n", 0)])
+        self.allowed = [np.roll(np.arange(n) == 0, self.turn) for n in sizes]
+        return np.full(1, self.turn % 9, np.float32), {"action_mask": tuple(self.allowed)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.turn = self.share
+        return self._seen()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        for choice, mask in zip(np.atleast_1d(action), self.allowed, strict=True):
+            if not mask[choice]:
+                raise ValueError(f"illegal action {choice}")
+        self.turn += 1
+        observation, info = self._seen()
+        return observation, 0.0, self.turn % 7 == 0, False, info
+
+
+@pytest.mark.parametrize(
+    "space", [gymnasium.spaces.Discrete(5), gymnasium.spaces.MultiDiscrete([3, 4])], ids=str
+)
+def test_environments_that_raise_on_illegal_actions_resume_exactly(space: Any) -> None:
+    assert resumes_exactly(lambda: GymEnv(Strict(space, 2)))
+
+
+def test_random_actions_under_a_mask_are_all_that_it_allows() -> None:
+    spaces = GymEnv(Strict(gymnasium.spaces.MultiDiscrete([2, 3]), 0)).spaces
+    masks = np.array([[0, 1, 1, 0, 1], [1, 0, 0, 1, 0]], bool)
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(50):
+        drawn = random_actions(spaces, rng, 2, observation={"action_mask": masks})["action"]
+        seen.add(tuple(map(tuple, drawn.tolist())))
+    assert seen == {((1, 0), (0, 1)), ((1, 2), (0, 1))}

@@ -181,3 +181,45 @@ def test_a_restored_explorer_goes_on_where_it_was() -> None:
 
 def test_an_explorer_that_tests_saves_no_environments() -> None:
     assert explorer("test").state_dict() == {"itr": 0}
+
+
+class Endless(Lottery):
+    """Episodes of one step, or without an end; each step is worth one."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.zeros(1, np.float32), 1.0, self.left == 1, False, {}
+
+
+def endless(count: int) -> SimpleEnvManager:
+    return SimpleEnvManager([lambda i=i: GymEnv(Endless(), i) for i in range(count)])  # type: ignore[misc]  # a default
+
+
+def test_an_episode_without_an_end_counts_as_it_is_at_the_limit() -> None:
+    found = evaluate(Idle(), endless(4), 11, SEED, max_steps=7)
+    assert len(found) == 11
+    assert {(info.length, info.reward) for info in found} == {(1, 1.0), (7, 7.0)}
+
+
+def test_a_limit_that_no_episode_reaches_changes_nothing() -> None:
+    plain = evaluate(Idle(), lotteries(4), 10, SEED)
+    assert evaluate(Idle(), lotteries(4), 10, SEED, max_steps=LONG) == plain
+
+
+def test_after_a_cut_a_new_episode_begins() -> None:
+    found = evaluate(Idle(), lotteries(1), 6, SEED, max_steps=5)
+    env = Lottery()
+    env.reset(seed=SEED)
+    expected = []
+    for _ in range(6):
+        expected.append(min(env.left, 5))
+        env.reset()
+    assert [info.length for info in found] == expected
+    assert 5 in expected
+
+
+def test_an_evaluation_that_is_asked_to_stop_has_no_result() -> None:
+    asked = iter([False] * 4 + [True])
+    source = Source()
+    assert Evaluation(source, 20, SEED, stopping=lambda: next(asked)).run(Idle()) == []
+    assert source.made[0].closed
+    assert source.made[0].steps == 3

@@ -155,7 +155,7 @@ def test_the_choice_is_printed_and_saved(
 
 
 def test_what_was_tried_out_is_what_is_built() -> None:
-    trial = try_out(config_of(sampler="parallel", workers=2))
+    trial = try_out(config_of(sampler="parallel", workers=2, time_limit=99))
     assert (trial.why, trial.config.threads, trial.config.eval.every) == ("", 1, 10_000)
     worker = build(trial)
     assert worker.agent is trial.agent

@@ -13,7 +13,8 @@ import numpy as np
 from operant.core import tree
 from operant.core.errors import EnvironmentFault
 from operant.core.seeds import derived
-from operant.core.spaces import Spaces
+from operant.core.spaces import MASK, Space, Spaces, choices
+from operant.core.tree import Array
 from operant.envs.environment import Environment
 
 TRIAL_STEPS = 20  # over which the original and its copy are compared
@@ -24,39 +25,65 @@ def resumes_exactly(make: Callable[[], Environment]) -> bool:
     original, copy = make(), make()
     rng = np.random.default_rng(0)
     try:
-        original.reset(seed=1)
-        before, after = (
-            [random_actions(original.spaces, rng) for _ in range(TRIAL_STEPS)] for _ in range(2)
-        )
-        _play(original, before)
+        observation = original.reset(seed=1)
+        for _ in range(TRIAL_STEPS):
+            _, observation = _step(original, _random(original, observation, rng))
         copy.restore(original.snapshot())
-        return same_bytes(_play(original, after), _play(copy, after))
-    except EnvironmentFault:
+        for _ in range(TRIAL_STEPS):
+            action = _random(original, observation, rng)
+            seen, observation = _step(original, action)
+            if not same_bytes(seen, _step(copy, action)[0]):
+                return False
+        return same_bytes(original.reset(), copy.reset())
+    except Exception:  # whatever reading and writing the attributes of a class raises
         return False
     finally:
         original.close()
         copy.close()
 
 
-def random_actions(spaces: Spaces, rng: np.random.Generator, *lead: int) -> Any:
-    """Random actions by name, `[*lead, ...]`."""
+def random_actions(
+    spaces: Spaces, rng: np.random.Generator, *lead: int, observation: Any = None
+) -> Any:
+    """Random actions by name, `[*lead, ...]`, that the masks in `observation` allow, if given."""
     actions = {}
     for name, space in spaces.action.items():
         space.seed(int(rng.integers(2**31)))
-        drawn = [np.asarray(space.sample()) for _ in range(math.prod(lead))]
+        mask = _mask_of(name, observation or {})
+        if mask is None:
+            drawn = [np.asarray(space.sample()) for _ in range(math.prod(lead))]
+        else:
+            rows = np.asarray(mask).reshape(math.prod(lead), -1)
+            drawn = [_allowed(space, row, rng) for row in rows]
         actions[name] = np.stack(drawn).reshape((*lead, *(space.shape or ())))
     return actions
 
 
-def _play(env: Environment, actions: list[Any]) -> list[Any]:
-    """What the actions lead to, with a reset at each end of an episode and at the end."""
-    seen: list[Any] = []
-    for action in actions:
-        observation, reward, terminated, truncated, _ = env.step(action)
-        seen.append([tree.map(np.copy, observation), np.array([reward, terminated, truncated])])
-        if terminated or truncated:
-            seen.append(tree.map(np.copy, env.reset()))
-    return [*seen, env.reset()]
+def _mask_of(name: str, observation: dict[str, Any]) -> Any:
+    """The mask over an action; that of an only action may have no name."""
+    return observation.get(f"{MASK}.{name}", observation.get(MASK))
+
+
+def _allowed(space: Space, mask: Array, rng: np.random.Generator) -> Array:
+    """A random choice of each discrete part among those that its share of the mask allows."""
+    ends = np.cumsum(choices(space))
+    parts = np.split(mask, ends[:-1])
+    drawn = [rng.choice(np.flatnonzero(part) if part.any() else len(part)) for part in parts]
+    return np.asarray(drawn, space.dtype)
+
+
+def _random(env: Environment, observation: Any, rng: np.random.Generator) -> Any:
+    return random_actions(env.spaces, rng, observation=observation)
+
+
+def _step(env: Environment, action: Any) -> tuple[list[Any], Any]:
+    """What an action leads to, with a reset at the end of an episode, and what to act on next."""
+    observation, reward, terminated, truncated, _ = env.step(action)
+    seen = [tree.map(np.copy, observation), np.array([reward, terminated, truncated])]
+    if terminated or truncated:
+        observation = env.reset()
+        seen.append(tree.map(np.copy, observation))
+    return seen, observation
 
 
 def same_bytes(one: Any, other: Any) -> bool:
@@ -81,7 +108,10 @@ class Resumable(ABC):
     def exact(self) -> bool:
         """Whether `state_dict` is enough to go on bit for bit; tried once, on copies."""
         if self._exact is None:
-            self._exact = self._try_resuming()
+            try:
+                self._exact = self._try_resuming()
+            except Exception:  # whatever reading and writing the attributes of a class raises
+                self._exact = False
         return self._exact
 
     @exact.setter
@@ -98,8 +128,21 @@ class Resumable(ABC):
     def _restore(self, state: dict[str, Any]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]:
-        state = {"seed": self.seed, "steps": self.steps, "exact": self.exact}
-        return state | (self._capture() if self.exact else {})
+        captured = self._captured() if self.exact else {}
+        return {"seed": self.seed, "steps": self.steps, "exact": self.exact} | captured
+
+    def _captured(self) -> dict[str, Any]:
+        """The environments; if they can no longer be read, all else is still worth saving."""
+        try:
+            return self._capture()
+        except Exception as error:  # whatever reading the attributes of a class raises
+            self.exact = False
+            warnings.warn(
+                f"the environments can no longer be saved ({type(error).__name__}: {error}): from "
+                f"here on a resumed run begins new episodes, and all else is saved",
+                stacklevel=2,
+            )
+            return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._check_open()

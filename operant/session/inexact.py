@@ -1,0 +1,24 @@
+"""Says what keeps a run from being resumed exactly."""
+
+from __future__ import annotations
+
+from operant.core.seeds import seed_for
+from operant.envs.managers.native import OPAQUE
+from operant.envs.snapshot import why_inexact
+from operant.session.run_settings import RunConfig
+from operant.session.simulator import simulator_of
+from operant.session.try_out import one_environment
+
+
+def inexact_reason(config: RunConfig) -> str:
+    """What of the environments of a run cannot be saved, found on one of them."""
+    manager = one_environment(config)
+    try:
+        manager.reset(seed_for(config.seed, "env"))
+        simulator = simulator_of(manager)
+        package = type(getattr(simulator, "unwrapped", simulator)).__module__.split(".")[0]
+        if package in OPAQUE:
+            return f"the vector environments of {package} give no access to their state"
+        return why_inexact(simulator)
+    finally:
+        manager.close()
