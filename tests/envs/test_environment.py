@@ -13,6 +13,7 @@ from gymnasium import spaces as gs
 from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.check import Guard
 from operant.envs.env_settings import EnvConfig
+from operant.envs.managers.choose import make_manager
 from operant.envs.providers.catalog import check_env_id
 from operant.envs.providers.gymnasium import GymEnv, make_env
 
@@ -162,6 +163,21 @@ def test_cartpole_without_velocities_shows_two_numbers() -> None:
     hidden = make_env(EnvConfig(id="CartPole-v1", hide=(1, 3))).reset(seed=4)["observation"]
     whole = make_env(EnvConfig(id="CartPole-v1")).reset(seed=4)["observation"]
     assert hidden.tolist() == whole[[0, 2]].tolist()
+
+
+@pytest.mark.parametrize("kind", ["simple", "subproc"])
+def test_actions_of_an_agent_can_be_given_to_the_environment_itself(kind: Any) -> None:
+    manager: Any = make_manager(EnvConfig(id="Pendulum-v1", num_envs=2, manager=kind), seed=0)
+    manager.reset(seed=4)
+    chosen = {"action": np.array([[-1.0], [0.25]], np.float32)}
+    taken = manager.action_preprocessor(chosen)
+    rewards = manager.step(chosen).reward
+    manager.close()
+    assert taken.tolist() == [[-2.0], [0.5]]
+    for i, reward in enumerate(rewards):
+        env = gymnasium.make("Pendulum-v1")
+        env.reset(seed=4 + i)
+        assert env.step(taken[i])[1] == pytest.approx(float(reward), rel=1e-6)
 
 
 def test_a_time_limit_truncates() -> None:

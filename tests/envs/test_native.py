@@ -123,6 +123,13 @@ def test_a_mask_that_comes_only_after_the_reset_of_a_batch_is_a_fault(mode: Auto
         manager.step(ZEROS)
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_batch_that_raises_on_forbidden_actions_can_resume_exactly(mode: AutoresetMode) -> None:
+    fns: Any = [partial(MatchAction, mask=True, length=n) for n in (1, 3)]
+    manager = NativeEnvManager(lambda seed: SyncVectorEnv(fns, autoreset_mode=mode))
+    assert manager.exact
+
+
 def test_integer_rewards_become_float32() -> None:
     class Whole(CounterVectorEnv):
         def step(self, actions: Any) -> Any:

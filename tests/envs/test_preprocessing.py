@@ -12,7 +12,7 @@ from gymnasium import spaces as gs
 from operant.core.errors import TrainingFault, UsageError
 from operant.envs.environment import record_spaces
 from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
-from operant.envs.preprocessing.action_mask import check_masks, info_masks
+from operant.envs.preprocessing.action_mask import allowed, check_masks, info_masks
 from operant.envs.preprocessing.observation import Hide, ObsPreprocessor, standard
 
 Space = gymnasium.Space[Any]
@@ -113,6 +113,21 @@ def test_a_bounded_box_action_spans_minus_one_to_one() -> None:
     assert pre({"action": given}).tolist() == [[-2, 0], [0, 5], [2, 10], [2, 0]]
 
 
+@pytest.mark.parametrize(
+    ("most", "dtype"), [(3.4e38, np.float32), (1.7e308, np.float64), (2**40, np.int64)]
+)
+def test_a_box_action_of_any_width_is_rescaled_without_overflow(most: float, dtype: Any) -> None:
+    pre = ActionPreprocessor(gs.Box(-most, most, (5,), dtype))  # type: ignore[arg-type]  # Box's
+    taken = pre({"action": f32([-1, -0.5, 0, 0.5, 1])})
+    assert taken.dtype == dtype
+    assert taken.astype(float).tolist() == pytest.approx([-most, -most / 2, 0, most / 2, most])
+
+
+def test_a_box_of_small_integers_is_rescaled_to_its_bounds() -> None:
+    pre = ActionPreprocessor(gs.Box(-128, 127, (3,), i8(0).dtype.type))
+    assert pre({"action": f32([-1, 0.004, 1])}).tolist() == [-128, 0, 127]
+
+
 def test_an_unbounded_box_action_passes_as_it_is() -> None:
     pre = ActionPreprocessor(gs.Box(-np.inf, np.inf, (2,)))
     assert pre({"action": f32([7, -9])}).tolist() == [7, -9]
@@ -169,6 +184,31 @@ def test_masks_told_in_the_info_become_bool_observations() -> None:
         "action_mask.move": [True, False],
         "action_mask.say": [True, False, False],
     }
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "wanted", "taken"),
+    [
+        (gs.Discrete(4), [[0, 1, 0, 1], [1, 1, 1, 1]], [2, 2], [3, 2]),
+        (gs.Discrete(4), [[1, 1, 0, 0], [0, 1, 0, 0]], [2, 3], [0, 1]),
+        (gs.MultiDiscrete([2, 3]), [[0, 1, 1, 0, 1]], [[0, 1]], [[1, 2]]),
+        (gs.MultiBinary(2), [[1, 0, 0, 1]], [[1, 0]], [[0, 1]]),
+    ],
+)
+def test_an_action_that_a_mask_forbids_becomes_the_next_one_allowed(
+    space: Space, mask: Any, wanted: Any, taken: Any
+) -> None:
+    observation = {"action_mask": np.array(mask, bool)}
+    found = allowed({"action": space}, observation, {"action": np.array(wanted)})
+    assert found["action"].tolist() == taken
+
+
+def test_actions_without_a_mask_stay_as_they_are() -> None:
+    spaces: dict[str, Space] = {"move": gs.Discrete(2), "turn": gs.Box(-1, 1, (1,))}
+    observation = {"action_mask.move": np.array([False, True])}
+    found = allowed(spaces, observation, {"move": np.array(0), "turn": f32([0.5])})
+    assert found["move"].tolist() == 1
+    assert found["turn"].tolist() == [0.5]
 
 
 def test_a_mask_in_the_info_extends_the_spaces() -> None:

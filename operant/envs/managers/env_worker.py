@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from operant.core.spaces import Spaces
+from operant.core.spaces import Space, Spaces
 from operant.envs.managers.step_buffers import BufferedEnvs, EnvFn, StepBuffers
 from operant.processes.shared_memory import ArrayAllocator
 from operant.processes.worker import Commands, run_service
@@ -21,6 +21,7 @@ class EnvsDescription(NamedTuple):
     spaces: list[Spaces]  # of each
     frames_per_step: int
     env_cls: type
+    action_space: Space  # the environment's own
 
 
 class EnvService:
@@ -32,7 +33,8 @@ class EnvService:
     def describe(self) -> EnvsDescription:
         """The spaces and the class of the environments."""
         first = self.envs[0]
-        return EnvsDescription([e.spaces for e in self.envs], first.frames_per_step, type(first))
+        about = (first.frames_per_step, type(first), first.action_space)
+        return EnvsDescription([e.spaces for e in self.envs], *about)
 
     def attach(
         self, message: tuple[int, int, int], memory: int, connection: Connection

@@ -29,7 +29,7 @@ class SimpleEnvManager(Resumable):
         envs = [make() for make in env_fns]
         self.num_envs = len(envs)
         self.spaces, self.frames_per_step = envs[0].spaces, envs[0].frames_per_step
-        self.env_cls = type(envs[0])
+        self.env_cls, self.action_preprocessor = type(envs[0]), envs[0].action_preprocessor
         self._check = ActionCheck(self.spaces.action)
         self.buffers = StepBuffers.allocate(self.spaces, self.num_envs)
         self.buffered = BufferedEnvs(envs, self.buffers)

@@ -24,7 +24,7 @@ from operant.envs.managers.env_worker import EnvsDescription
 from operant.envs.managers.exactness import Resumable, resumes_exactly
 from operant.envs.managers.simple import env_step, kept, restart_step
 from operant.envs.managers.step_buffers import EnvFn, StepBuffers
-from operant.envs.preprocessing.action import ActionCheck
+from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
 from operant.processes.pool import LostWorker, WorkerPool
 from operant.processes.process import WorkerProcess, row_range
 from operant.processes.shared_memory import ArrayAllocator, anonymous_memory, size_of
@@ -75,7 +75,8 @@ class SubProcEnvManager(Resumable):
 
     def _share(self, descriptions: list[EnvsDescription]) -> None:
         """Allocate the buffers in shared memory and give every worker its rows."""
-        (self.spaces, *_), self.frames_per_step, self.env_cls = descriptions[0]
+        (self.spaces, *_), self.frames_per_step, self.env_cls, action_space = descriptions[0]
+        self.action_preprocessor = ActionPreprocessor(action_space)
         for i, spaces in enumerate(spaces for each in descriptions for spaces in each.spaces):
             if spaces != self.spaces:
                 raise UsageError(

@@ -95,10 +95,20 @@ class _Rescale:
 
     def __init__(self, box: gs.Box) -> None:
         self.low, self.high, self.dtype = box.low, box.high, np.dtype(box.dtype)
-        self.half = 0.5 * (box.high - box.low) if box.is_bounded() else None
+        if self.dtype.kind in "iu":  # the width of [-128, 127] is no int8
+            self.low, self.high = self.low.astype(float), self.high.astype(float)
+        with np.errstate(over="ignore"):
+            self.half = 0.5 * (self.high - self.low) if box.is_bounded() else None
+        self.middle: Array | None = None
+        if self.half is not None and not np.isfinite(self.half).all():
+            # So wide that the width overflows, as [-3.4e38, 3.4e38] does in float32.
+            self.half = 0.5 * self.high - 0.5 * self.low
+            self.middle = 0.5 * self.high + 0.5 * self.low
 
     def __call__(self, x: Array) -> Array:
-        if self.half is not None:
+        if self.middle is not None and self.half is not None:
+            x = self.middle + x.clip(-1, 1) * self.half
+        elif self.half is not None:
             x = self.low + (x + 1) * self.half
         x = x.clip(self.low, self.high)
         if self.dtype.kind in "iu":

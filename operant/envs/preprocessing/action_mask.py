@@ -54,6 +54,31 @@ def late_mask(masks: Arrays, known: Sequence[str]) -> str:
     )
 
 
+def allowed(spaces: dict[str, Space], observation: Arrays, actions: Arrays) -> Arrays:
+    """`actions`, with the next choice that is allowed in place of each one that a mask forbids."""
+    taken = dict(actions)
+    for name, space in spaces.items():
+        mask = observation.get(f"{MASK}.{name}", observation.get(MASK))
+        if mask is not None and choices(space):
+            taken[name] = _allowed(choices(space), mask, actions[name])
+    return taken
+
+
+def _allowed(sizes: list[int], mask: Array, action: Array) -> Array:
+    chosen = np.reshape(action, (*mask.shape[:-1], len(sizes)))
+    parts = np.split(mask, np.cumsum(sizes)[:-1], axis=-1)
+    moved = [_next_allowed(chosen[..., i], part) for i, part in enumerate(parts)]
+    return np.stack(moved, axis=-1).reshape(np.shape(action))
+
+
+def _next_allowed(choice: Array, mask: Array) -> Array:
+    count = mask.shape[-1]
+    following = (choice[..., None] + np.arange(count)) % count
+    ahead = np.take_along_axis(mask, following, axis=-1).argmax(axis=-1)
+    next_one: Array = (choice + ahead) % count
+    return next_one
+
+
 def _concatenated(mask: Any) -> Array:
     parts = mask if isinstance(mask, tuple) else (mask,)
     return np.concatenate([np.asarray(part).astype(bool) for part in parts], axis=-1)
