@@ -54,6 +54,7 @@ def train(
     """Train an agent as `operant train` does; settings are those of a configuration file.
 
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
+    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     tree = {**settings, "env": {"id": env_id, **settings.get("env", {})}}
     config, _ = compose(algorithm, tree, recipes=RECIPES)
@@ -63,6 +64,8 @@ def train(
             runner.train(progress_of(runner, quiet))
         finally:
             runner.close()
+    if runner.stopped is not None:  # as the signal would have without us, so that loops end
+        raise KeyboardInterrupt(runner.stopped)
     return Run(session.run, session.config, runner.container.agent)
 
 
