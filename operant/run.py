@@ -62,6 +62,7 @@ def train(
 
     `recipe` names the settings to start from, `"none"` gives the plain defaults. Without `env_id`
     it is the recipe's own environment, or CartPole. `name` is that of the run directory.
+    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     named = {} if env_id is None else {"id": env_id}
     tree = {**settings, "env": {**named, **settings.get("env", {})}}
@@ -83,6 +84,8 @@ def _train(session: Session, quiet: bool) -> Run:
             runner.train(progress_of(runner, quiet))
         finally:
             runner.close()
+    if runner.stopped is not None:  # as the signal would have without us, so that loops end
+        raise KeyboardInterrupt(runner.stopped)
     return Run(session.run, session.config, runner.container.agent)
 
 

@@ -48,7 +48,7 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
     precision = resolve_precision(config.network.precision, images, device)
     compile_, why_compiled = choose_compile(config, images, device)
-    every = config.eval.every or max(1, config.steps // EVALUATIONS)
+    every = max(1, config.steps // EVALUATIONS) if config.eval.every == 0 else config.eval.every
     config = replace(
         config,
         threads=config.threads or choose_threads(config, images),

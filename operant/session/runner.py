@@ -91,7 +91,7 @@ class Runner:
         """
         metrics = self.pending or self.collect()
         self.pending = {}
-        if metrics and self.step >= min(self.next_test, self.config.steps):
+        if metrics and self.test_due():
             tested = self.test()
             if not tested:  # stopped: the line waits for the evaluation, which resuming begins anew
                 self.pending, metrics = metrics, {}
@@ -113,6 +113,10 @@ class Runner:
             return {}
         self.next_log = (self.step // self.config.log_every + 1) * self.config.log_every
         return self.report(self.step - count, seconds)
+
+    def test_due(self) -> bool:
+        """Whether it is time for an evaluation, if there are any: always at the end of the run."""
+        return self.next_test is not None and self.step >= min(self.next_test, self.config.steps)
 
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
@@ -150,7 +154,8 @@ class Runner:
         episodes = self.explorer["test"].play()
         if not episodes:
             return {}
-        self.next_test = (self.step // self.config.eval.every + 1) * self.config.eval.every
+        every = self.config.eval.every or self.config.steps
+        self.next_test = (self.step // every + 1) * every
         self.tested = summary(episodes)
         return self.tested
 

@@ -77,7 +77,6 @@ WORDS = [
     ("plot nowhere", "nowhere: no such run"),
     ("eval a b", "'b': expected one name at most, and 'a' is one"),
     ("eval --episodes 0", "episodes = 0: expected a finite number of at least 1"),
-    ("resume --steps 5", "--steps: unknown flag"),
 ]
 
 
