@@ -1,4 +1,4 @@
-"""The tasks on which scores are compared: which agents, for how many steps, in how many environments.
+"""The tasks on which scores are compared: which agents, how many steps, how many environments.
 
 Both libraries get the same steps and the same number of environments; everything else is theirs.
 """
