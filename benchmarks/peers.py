@@ -18,6 +18,7 @@ MUJOCO = ["mujoco", "imageio", "packaging>=24"]
 # Where no version is named, it is ours; whatever else a peer needs, it chooses itself.
 PEERS: dict[str, list[str]] = {
     "sb3": ["stable-baselines3==2.9.2", "numpy", "torch", "gymnasium", *ATARI, *MUJOCO],
+    "zoo": ["rl_zoo3==2.9.2", "stable-baselines3==2.9.2", "numpy", "torch", "gymnasium", *MUJOCO],
     "tianshou": ["tianshou==2.0.1", "numpy<2.3", "torch", "gymnasium", *ATARI, *MUJOCO],
     "skrl": ["skrl==2.1.1", "torch", "gymnasium", *MUJOCO],
 }

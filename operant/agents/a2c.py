@@ -25,9 +25,11 @@ from operant.ops.distribution import distribution_for
 class A2CConfig(AgentConfig):
     """How A2C learns."""
 
+    network_defaults = {"separate": None}
+
     length: Count = 5  # rollout length: environment steps of each environment between updates
     lr: Rate = Schedule(7e-4)  # learning rate: a number, or linear(start, end, steps)
-    optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim
+    optimizer: OptimizerName = "rmsprop"  # optimizer, as in torch.optim
     gamma: Fraction = 0.99  # discount factor
     lam: Fraction = 1.0  # GAE lambda; 1: the n-step return less the value
     value_coef: NotNegative = 1.0  # coefficient of the value loss, half the squared error
@@ -52,7 +54,7 @@ class ActorCritic(AgentBase):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.distribution = distribution_for(action_space)
+        self.distribution = distribution_for(action_space, free_std=True)
         self.actor = Actor(network, PolicySelector(self.distribution), seed)
         rule = hooks.optimizers.get("all", config.optimizer)
         weights, norm = network.parameters(), config.max_grad_norm
@@ -70,7 +72,7 @@ class ActorCritic(AgentBase):
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
         """What the network must give: a value, and the policy's parameters by action."""
-        return {"value": (1,), **distribution_for(action_space).outputs}
+        return {"value": (1,), **distribution_for(action_space, free_std=True).outputs}
 
     def steps_taken(self) -> int:
         return self.steps

@@ -34,6 +34,8 @@ from operant.ops.value import Q
 class DQNConfig(ReplayConfig, AgentConfig):
     """How DQN learns."""
 
+    network_defaults = {"activation": "relu", "init": "default"}
+
     length: Count = 4  # environment steps of each environment between updates
     lr: Rate = Schedule(1e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim

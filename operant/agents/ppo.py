@@ -26,7 +26,9 @@ from operant.ops.distribution import distribution_for
 class PPOConfig(AgentConfig):
     """How PPO learns."""
 
-    length: Count = 128  # rollout length: environment steps of each environment between updates
+    network_defaults = {"separate": None}
+
+    length: Count = 256  # rollout length: environment steps of each environment between updates
     lr: Rate = Schedule(3e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim
     gamma: Fraction = 0.99  # discount factor
@@ -36,8 +38,8 @@ class PPOConfig(AgentConfig):
     max_grad_norm: NotNegative = 0.5  # gradient clipping: the largest norm; 0: no clipping
     normalize_advantage: bool = True  # normalise the advantages of each minibatch
     clip: Positive = 0.2  # clip range of the probability ratio
-    epochs: Count = 4  # passes over each rollout
-    minibatch: Count = 256  # environment steps in a minibatch
+    epochs: Count = 10  # passes over each rollout
+    minibatch: Count = 64  # environment steps in a minibatch
     target_kl: NotNegative = 0.0  # stop the epochs once the KL divergence is 1.5 times this; 0: no
 
     def gradient_steps(self, steps: int, num_envs: int) -> int:
@@ -64,7 +66,7 @@ class PPO(AgentBase):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.distribution = distribution_for(action_space)
+        self.distribution = distribution_for(action_space, free_std=True)
         self.actor = Actor(network, PolicySelector(self.distribution), seed)
         self.generator = torch.Generator(self.actor.device).manual_seed(seed)  # of minibatches
         rule = hooks.optimizers.get("all", config.optimizer)
@@ -84,7 +86,7 @@ class PPO(AgentBase):
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
         """What the network must give: a value, and the policy's parameters by action."""
-        return {"value": (1,), **distribution_for(action_space).outputs}
+        return {"value": (1,), **distribution_for(action_space, free_std=True).outputs}
 
     def steps_taken(self) -> int:
         return self.steps

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
@@ -57,6 +57,8 @@ class Config:
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig(Config):
     """Base of every agent's configuration: learns once from each chunk unless it says otherwise."""
+
+    network_defaults: ClassVar[Mapping[str, Any]] = {}  # where they differ from NetworkConfig's
 
     length: Count = 1  # environment steps of every environment between updates
 

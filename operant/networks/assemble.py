@@ -37,7 +37,7 @@ class NetworkConfig(Config):
     image: Reader = "auto"  # CNN for images; auto: nature from 36 pixels; flat: flatten the image
     image_size: CountOrZero = 0  # features the CNN extracts; 0: 512 for nature, 128 for small
     lstm: CountOrZero = 0  # hidden size of an LSTM after the feature extractor; 0: none
-    separate: bool = False  # separate networks for policy and value, nothing shared
+    separate: bool | None = False  # separate networks for policy and value; none: without images
     init: Literal["orthogonal", "default"] = "orthogonal"  # weight initialisation; default: torch's
     normalize: bool = False  # normalise real-valued observations by running mean and variance
     precision: Precision = "auto"  # of matrix products; auto: bf16 for images where it is fast
@@ -63,7 +63,12 @@ def build_network(
     with torch.random.fork_rng(devices=[]):
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         torch.default_generator.manual_seed(seed)
-        owners = {name: _owner(name) if config.separate else "policy" for name in outputs}
+        separate = config.separate
+        if separate is None:
+            separate = all(
+                _reader(config.image, _shape(space)) == "flat" for space in seen.values()
+            )
+        owners = {name: _owner(name) if separate else "policy" for name in outputs}
         networks = {
             owner: _build_one(
                 config, seen, {n: s for n, s in outputs.items() if owners[n] == owner}, late or {}

@@ -8,6 +8,7 @@ from typing import cast
 from torch import nn
 
 from operant.networks.modular import ModularNetwork
+from operant.networks.outputs import FreeOutput
 
 
 def is_value(output: str) -> bool:
@@ -26,7 +27,10 @@ def orthogonal(network: ModularNetwork) -> None:
                 nn.init.ones_(bias[module.hidden_size : 2 * module.hidden_size])
             elif isinstance(module, nn.Linear | nn.Conv2d):
                 _fill(module, sqrt(2))
-    for name in network.output_shapes:
+    linear = [
+        n for n in network.output_shapes if not isinstance(network.output_layer(n), FreeOutput)
+    ]
+    for name in linear:
         _fill(network.output_layer(name), 1.0 if is_value(name) else 0.01)
 
 

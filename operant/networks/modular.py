@@ -14,7 +14,7 @@ from operant.core.protocols import NumpyForward
 from operant.core.spaces import Shape
 from operant.networks.normalize import Normalizer
 from operant.networks.numpy_forward import numpy_network
-from operant.networks.outputs import check_known, output_layer, shaped
+from operant.networks.outputs import FreeOutput, check_known, output_layer, shaped
 from operant.networks.rank import check_joined, convert
 from operant.networks.submodule import (
     SubModule,
@@ -97,8 +97,9 @@ class ModularNetwork(nn.Module):
         learned = [part for _, part in self.named_parts() if not part.idle]
         if set(self.heads) - {"1"} or self.bf16 or type(stem) is not MLP or learned != [stem]:
             return None
+        plain = (nn.Linear, FreeOutput)
         layers = [*stem.layers, *self.outputs.values()]
-        return stem if all(type(layer) is nn.Linear for layer in layers) else None
+        return stem if all(type(layer) in plain for layer in layers) else None
 
     def forward(
         self,

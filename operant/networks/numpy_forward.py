@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from operant.core.experience import Arrays, Tensors
 from operant.core.protocols import ROW_BLOCK
 from operant.core.tree import Array
+from operant.networks.outputs import FreeOutput
 
 if TYPE_CHECKING:
     from operant.networks.modular import ModularNetwork
@@ -40,6 +41,7 @@ class NumpyNetwork:
         self._watch(network.heads, *network.heads)
         self._watch(stem, "layers")
         self._watch(stem.layers, *(str(i) for i in range(len(stem.layers))))
+        self.width = stem.output_shape(1)[0]
         self.sources = network.named_sources()
         self.activate = ACTIVATIONS[stem.activation]
         self.layers = [self._arrays(layer) for layer in stem.layers]
@@ -75,10 +77,13 @@ class NumpyNetwork:
         self.watched += [(owner._modules, name, owner._modules.get(name)) for name in names]
 
     def _arrays(self, layer: nn.Module) -> tuple[Array, Array]:
-        assert isinstance(layer, nn.Linear)
         for name, weight in layer.named_parameters():
             self.watched.append((layer._parameters, name, weight))
             self.places.append((weight, weight.data_ptr()))
+        if isinstance(layer, FreeOutput):  # as a layer that weighs nothing, and its bias
+            value = layer.value.detach().numpy()
+            return np.zeros((self.width, len(value)), np.float32), value
+        assert isinstance(layer, nn.Linear)
         return layer.weight.detach().numpy().T, layer.bias.detach().numpy()
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError, suggest
 from operant.core.spaces import Shape
 from operant.networks.submodule import SubModule
 
+FREE = "log_std."  # outputs so named do not depend on the observation
 CONVOLUTIONS: dict[int, type[nn.Module]] = {2: nn.Conv1d, 3: nn.Conv2d, 4: nn.Conv3d}
+
+
+class FreeOutput(nn.Module):
+    """An output that does not depend on what is seen: a parameter, zero at first, in every row."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.value.expand(len(x), -1)
 
 
 def output_layer(name: str, head: SubModule, shape: Shape) -> nn.Module:
@@ -22,6 +35,8 @@ def output_layer(name: str, head: SubModule, shape: Shape) -> nn.Module:
             f"output {name!r} has the shape {shape}, but its head gives {given}; "
             "expected the same sizes after the first; give a head that makes them"
         )
+    if name.startswith(FREE):
+        return FreeOutput(shape[0])
     if rank == 1:
         return nn.Linear(given[0], shape[0] if shape else 1)
     return CONVOLUTIONS[rank](given[0], shape[0], 1)

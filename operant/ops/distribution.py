@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from gymnasium import spaces as gs
 from torch import Generator, Tensor
@@ -24,6 +25,7 @@ from operant.ops.categorical import Categorical, MultiCategorical
 from operant.ops.gaussian import Gaussian
 
 POLICY = "policy."  # what outputs that steer actions begin with, so that no action can be another's
+LOG_STD = "log_std."  # and those of log standard deviations that do not depend on the observation
 
 
 class Part(Protocol):
@@ -51,22 +53,39 @@ class NumpyPart(Protocol):
 
 
 class ActionDistribution:
-    """Independent parts by action name; a name that `masks` lacks is unmasked."""
+    """Independent parts by action name; a name that `masks` lacks is unmasked.
 
-    def __init__(self, parts: dict[str, Part]) -> None:
-        self.parts = parts
+    Log standard deviations of actions in `free_std` are outputs of their own, `log_std.<action>`.
+    """
+
+    def __init__(self, parts: dict[str, Part], free_std: Iterable[str] = ()) -> None:
+        self.parts, self.free_std = parts, frozenset(free_std)
         self.numpy_parts = {k: part for k, part in parts.items() if isinstance(part, NumpyPart)}
         self.in_numpy = len(self.numpy_parts) == len(parts)  # whether `sample_numpy` can draw all
 
     @property
     def outputs(self) -> dict[str, Shape]:
         """What a network has to give out."""
-        return {POLICY + name: (part.params,) for name, part in self.parts.items()}
+        shapes: dict[str, Shape] = {}
+        for name, part in self.parts.items():
+            free = name in self.free_std
+            shapes[POLICY + name] = (part.params // 2 if free else part.params,)
+        for name in self.parts:
+            if name in self.free_std:
+                shapes[LOG_STD + name] = shapes[POLICY + name]
+        return shapes
+
+    def params(self, out: Tensors, name: str) -> Tensor:
+        """The parameters `[..., P]` of one action."""
+        mean = out[POLICY + name]
+        if name not in self.free_std:
+            return mean
+        return torch.cat((mean, out[LOG_STD + name].expand_as(mean)), -1)
 
     def sample(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors:
         """Draw every part, without a gradient."""
         return {
-            name: part.sample(out[POLICY + name], masks.get(name), generator)
+            name: part.sample(self.params(out, name), masks.get(name), generator)
             for name, part in self.parts.items()
         }
 
@@ -78,28 +97,34 @@ class ActionDistribution:
         Given rows `start` to `stop` of `total`, it draws for all of them, as `sample` would.
         """
         drawn = {
-            name: part.sample_numpy(out[POLICY + name], generator, rows, log_prob)
+            name: part.sample_numpy(self._numpy_params(out, name), generator, rows, log_prob)
             for name, part in self.numpy_parts.items()
         }
         each = [x for _, x in drawn.values() if x is not None]
         total = reduce(lambda one, other: one + other, each) if log_prob else None
         return {name: action for name, (action, _) in drawn.items()}, total
 
+    def _numpy_params(self, out: Arrays, name: str) -> Array:
+        mean = out[POLICY + name]
+        if name not in self.free_std:
+            return mean
+        return np.concatenate((mean, out[LOG_STD + name]), 1)
+
     def mode(self, out: Tensors, masks: Tensors) -> Tensors:
         """The most likely action of every part."""
-        return {n: part.mode(out[POLICY + n], masks.get(n)) for n, part in self.parts.items()}
+        return {n: part.mode(self.params(out, n), masks.get(n)) for n, part in self.parts.items()}
 
     def log_prob(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensor:
         """Log-probability of the whole action, `[...]`: the sum over its parts."""
         return _sum(
-            part.log_prob(out[POLICY + name], action[name], masks.get(name))
+            part.log_prob(self.params(out, name), action[name], masks.get(name))
             for name, part in self.parts.items()
         )
 
     def evaluate(self, out: Tensors, action: Tensors, masks: Tensors) -> tuple[Tensor, Tensor]:
         """`log_prob` and `entropy` at the cost of one."""
         pairs = [
-            part.evaluate(out[POLICY + name], action[name], masks.get(name))
+            part.evaluate(self.params(out, name), action[name], masks.get(name))
             for name, part in self.parts.items()
         ]
         return _sum(log_prob for log_prob, _ in pairs), _sum(entropy for _, entropy in pairs)
@@ -107,15 +132,18 @@ class ActionDistribution:
     def kl(self, p: Tensors, q: Tensors, masks: Tensors) -> Tensor:
         """KL(p, q) of the whole action, `[...]`: the sum over its parts."""
         return _sum(
-            part.kl(p[POLICY + name], q[POLICY + name], masks.get(name))
+            part.kl(self.params(p, name), self.params(q, name), masks.get(name))
             for name, part in self.parts.items()
         )
 
 
 def distribution_for(
-    action_spaces: dict[str, Space], continuous: type[Gaussian] = Gaussian
+    action_spaces: dict[str, Space], continuous: type[Gaussian] = Gaussian, free_std: bool = False
 ) -> ActionDistribution:
-    """The distribution over these actions; that over a Box is `continuous`."""
+    """The distribution over these actions; that over a Box is `continuous`.
+
+    `free_std`: its standard deviation does not depend on the observation.
+    """
     parts: dict[str, Part] = {}
     for name, space in action_spaces.items():
         if isinstance(space, gs.Box):
@@ -130,7 +158,8 @@ def distribution_for(
                 f"action {name!r}: no distribution over {space}; expected a Box, Discrete, "
                 "MultiDiscrete or MultiBinary with at least one element; convert it in a wrapper"
             )
-    return ActionDistribution(parts)
+    boxes = [name for name, space in action_spaces.items() if isinstance(space, gs.Box)]
+    return ActionDistribution(parts, boxes if free_std else ())
 
 
 def masks_of(observation: Tensors, action_names: Iterable[str]) -> Tensors:

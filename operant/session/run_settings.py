@@ -78,7 +78,10 @@ def run_config(algorithm: str) -> type[RunConfig]:
     _, config = AGENTS[algorithm]
     return make_dataclass(
         "RunConfig",
-        [("agent", config, field(default_factory=config))],
+        [
+            ("agent", config, field(default_factory=config)),
+            ("network", NetworkConfig, field(default=NetworkConfig(**config.network_defaults))),
+        ],
         bases=(RunConfig,),
         namespace={"__module__": __name__, "algorithm": algorithm},
         frozen=True,

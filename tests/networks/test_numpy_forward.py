@@ -130,3 +130,17 @@ def test_a_layer_of_another_kind_stays_with_torch() -> None:
     network = network_of()
     network.body.layers[0] = Other(3, 16)
     assert network.numpy_forward(None) is None
+
+
+def test_an_output_that_does_not_depend_on_what_is_seen_is_a_parameter() -> None:
+    outputs = {"policy.push": (2,), "log_std.push": (2,), "value": (1,)}
+    network: Any = build_network(NetworkConfig(hidden=(8,)), {"x": INPUTS["x"]}, outputs)
+    free = network.outputs["log_std/push"].value
+    assert free.tolist() == [0.0, 0.0]
+    with torch.no_grad():
+        free.copy_(torch.tensor([0.5, -1.0]))
+    out, _ = network(seen(5), HiddenState())
+    assert out["log_std.push"].tolist() == [[0.5, -1.0]] * 5
+    assert network.numpy_forward(None)(seen(5))["log_std.push"].tolist() == [[0.5, -1.0]] * 5
+    out["log_std.push"].sum().backward()
+    assert free.grad.tolist() == [5.0, 5.0]

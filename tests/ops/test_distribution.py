@@ -126,3 +126,18 @@ def test_a_mask_over_no_action_is_refused_by_name(name: str, remedy: str) -> Non
 def test_an_action_may_be_called_as_other_outputs_are() -> None:
     spaces: dict[str, Space] = {"value": gs.Discrete(2), "policy": gs.Discrete(3)}
     assert distribution_for(spaces).outputs == {"policy.value": (2,), "policy.policy": (3,)}
+
+
+def test_a_free_standard_deviation_is_an_output_of_its_own() -> None:
+    free = distribution_for(SPACES, free_std=True)
+    assert free.outputs["policy.aim"] == free.outputs["log_std.aim"] == (2,)
+    assert free.outputs["policy.move"] == (4,)
+    assert [name for name in free.outputs if name.startswith("log_std.")] == ["log_std.aim"]
+    out = some_params(3)
+    mean, log_std = out["policy.aim"][:, :2], out["policy.aim"][:, 2:]
+    apart = out | {"policy.aim": mean, "log_std.aim": log_std}
+    action = free.sample(apart, {}, Generator())
+    joined = distribution_for(SPACES)
+    assert all(x.equal(joined.sample(out, {}, Generator())[n]) for n, x in action.items())
+    expected = joined.evaluate(out, action, {})
+    torch.testing.assert_close(free.evaluate(apart, action, {}), expected)

@@ -1,0 +1,152 @@
+"""Scores beside Stable-Baselines3: equal steps and environments, defaults beside defaults.
+
+    python -m benchmarks.score SUITE [--seeds 3] [--only TEXT] [--contenders operant,sb3] [--jobs 2]
+
+Every run is a process of its own with one thread. Results are lines of JSON in
+`benchmarks/results/score-SUITE.jsonl`; what is there already is not run again, so a suite that was
+stopped goes on. Prints a table of interquartile means and ranges over seeds, and draws a picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers import python_of
+from benchmarks.suites import CONTENDERS, SUITES, Task
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+LIMIT = 7_200.0  # seconds of one run
+Line = dict[str, Any]  # env, agent, steps, num_envs, contender, seed, and score or skipped
+Key = tuple[Task, str, int]  # a task, who does it, and its seed
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is missing, and report."""
+    options = arguments(argv)
+    path = RESULTS / f"score-{options.suite}.jsonl"
+    lines = read(path)
+    wanted = list(keys(options))
+    missing = [key for key in wanted if key not in {key_of(line) for line in lines}]
+    pythons = {name: python_for(name) for name in {contender for _, contender, _ in missing}}
+    print(f"{len(wanted)} runs, {len(missing)} of them missing", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        runs = pool.map(lambda key: run(key, pythons[key[1]]), missing)
+        for done, line in enumerate(runs, 1):
+            lines.append(line)
+            append(path, line)
+            told = line.get("score", line.get("skipped"))
+            print(f"  {done}/{len(missing)} {title(line)}: {told}", flush=True)
+    print(table(options.suite, lines))
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """From the command line."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.score", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("suite", choices=SUITES, metavar="SUITE", help=", ".join(SUITES))
+    parser.add_argument("--seeds", type=int, default=3, help="runs of every contender, 3")
+    parser.add_argument("--only", default="", help="tasks whose environment or agent has this text")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="comma-separated")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time, 2")
+    options = parser.parse_args(argv)
+    unknown = set(options.contenders.split(",")) - CONTENDERS.keys()
+    if unknown:
+        parser.error(f"--contenders {unknown.pop()}: expected some of {', '.join(CONTENDERS)}")
+    return options
+
+
+def keys(options: argparse.Namespace) -> Iterator[Key]:
+    """Every run that the options ask for, seed by seed, so that a part of a suite says most."""
+    chosen = [t for t in SUITES[options.suite] if options.only in f"{t.env} {t.agent}"]
+    for seed in range(1, options.seeds + 1):
+        for task in chosen:
+            yield from ((task, name, seed) for name in options.contenders.split(","))
+
+
+def run(key: Key, python: Path) -> Line:
+    """Train and evaluate in a process of its own."""
+    task, contender, seed = key
+    module = "operant_score" if contender.startswith("operant") else "sb3_score"
+    given = [task.env, task.agent, task.steps, task.num_envs, seed, contender]
+    command = [str(python), "-m", f"benchmarks.jobs.{module}", *map(str, given)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    options: dict[str, Any] = {"cwd": ROOT, "env": environment, "timeout": LIMIT}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    about = {**task._asdict(), "num_envs": task.num_envs, "contender": contender, "seed": seed}
+    return about | {name: found[name] for name in ("score", "skipped") if name in found}
+
+
+def python_for(contender: str) -> Path:
+    """The interpreter that runs a contender."""
+    return Path(sys.executable) if contender.startswith("operant") else python_of(contender)
+
+
+def read(path: Path) -> list[Line]:
+    """Results so far."""
+    text = path.read_text("utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def append(path: Path, line: Line) -> None:
+    """One more result."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def key_of(line: Line) -> Key:
+    """Which run a line is of."""
+    return Task(line["env"], line["agent"], line["steps"]), line["contender"], line["seed"]
+
+
+def title(line: Line) -> str:
+    """A run in a few words."""
+    return f"{line['contender']} {line['agent']} {line['env']} seed {line['seed']}"
+
+
+def iqm(scores: Sequence[float]) -> float:
+    """Interquartile mean: of the middle half of the scores, by weight where it cuts one."""
+    ordered, quarter = np.sort(np.asarray(scores, float)), len(scores) / 4
+    place = np.arange(len(ordered))
+    weight = np.clip(place + 1 - quarter, 0, 1) * np.clip(len(ordered) - quarter - place, 0, 1)
+    return float((ordered * weight).sum() / weight.sum())
+
+
+def table(suite: str, lines: Sequence[Line]) -> str:
+    """A row a task, a column a contender: the interquartile mean and the range over seeds."""
+    names = list(CONTENDERS)
+    rows = [f"| task | agent | steps | {' | '.join(CONTENDERS.values())} |"]
+    rows.append("|---|---|---:|" + "---:|" * len(names))
+    for task in SUITES[suite]:
+        cells = [cell([x for x in lines if key_of(x)[:2] == (task, name)]) for name in names]
+        if any(cells):
+            rows.append(f"| {task.env} | {task.agent} | {task.steps:,} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def cell(lines: Sequence[Line]) -> str:
+    """What a contender reached."""
+    scores = [line["score"] for line in lines if "score" in line]
+    if not scores:
+        return "–" if lines else ""
+    low, high = min(scores), max(scores)
+    return f"{iqm(scores):,.1f} ({low:,.1f} to {high:,.1f})"
+
+
+if __name__ == "__main__":
+    main()
