@@ -25,7 +25,7 @@ from operant.ops.distribution import distribution_for
 class A2CConfig(AgentConfig):
     """How A2C learns."""
 
-    network_defaults = {"separate": None}
+    network_defaults = (("separate", None),)
 
     length: Count = 5  # rollout length: environment steps of each environment between updates
     lr: Rate = Schedule(7e-4)  # learning rate: a number, or linear(start, end, steps)

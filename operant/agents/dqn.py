@@ -34,7 +34,7 @@ from operant.ops.value import Q
 class DQNConfig(ReplayConfig, AgentConfig):
     """How DQN learns."""
 
-    network_defaults = {"activation": "relu", "init": "default"}
+    network_defaults = (("activation", "relu"), ("init", "default"))
 
     length: Count = 4  # environment steps of each environment between updates
     lr: Rate = Schedule(1e-4)  # learning rate: a number, or linear(start, end, steps)

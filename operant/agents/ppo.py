@@ -26,7 +26,7 @@ from operant.ops.distribution import distribution_for
 class PPOConfig(AgentConfig):
     """How PPO learns."""
 
-    network_defaults = {"separate": None}
+    network_defaults = (("separate", None),)
 
     length: Count = 256  # rollout length: environment steps of each environment between updates
     lr: Rate = Schedule(3e-4)  # learning rate: a number, or linear(start, end, steps)

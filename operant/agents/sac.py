@@ -42,7 +42,7 @@ DUE: Due = frozenset({"value", "policy", "alpha", "target"})
 class SACConfig(ReplayConfig, AgentConfig):
     """How SAC learns."""
 
-    network_defaults = {"hidden": (256, 256), "activation": "relu", "init": "default"}
+    network_defaults = (("hidden", (256, 256)), ("activation", "relu"), ("init", "default"))
 
     lr: Rate = Schedule(3e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim

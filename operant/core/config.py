@@ -58,7 +58,8 @@ class Config:
 class AgentConfig(Config):
     """Base of every agent's configuration: learns once from each chunk unless it says otherwise."""
 
-    network_defaults: ClassVar[Mapping[str, Any]] = {}  # where they differ from NetworkConfig's
+    # Settings of its network that differ from NetworkConfig's own defaults.
+    network_defaults: ClassVar[tuple[tuple[str, Any], ...]] = ()
 
     length: Count = 1  # environment steps of every environment between updates
 

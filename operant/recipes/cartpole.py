@@ -31,7 +31,7 @@ RECIPES = (
             "steps": 300_000,
             "env": {"num_envs": 8},
             "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},
-            "agent": {"length": 8, "lr": "linear(1e-3, 0)", "gamma": 0.98},
+            "agent": {"optimizer": "adam", "length": 8, "lr": "linear(1e-3, 0)", "gamma": 0.98},
         },
     ),
     Recipe(

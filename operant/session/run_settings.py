@@ -80,7 +80,11 @@ def run_config(algorithm: str) -> type[RunConfig]:
         "RunConfig",
         [
             ("agent", config, field(default_factory=config)),
-            ("network", NetworkConfig, field(default=NetworkConfig(**config.network_defaults))),
+            (
+                "network",
+                NetworkConfig,
+                field(default=NetworkConfig(**dict(config.network_defaults))),
+            ),
         ],
         bases=(RunConfig,),
         namespace={"__module__": __name__, "algorithm": algorithm},
