@@ -18,7 +18,7 @@ from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, Opt
 from operant.agents.target import Target
 from operant.agents.unroll import unroll
 from operant.core import tree
-from operant.core.config import AgentConfig, Count, Fraction, NotNegative, Rate, Share
+from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, NotNegative, Rate, Share
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, Metrics, Tensors
 from operant.core.protocols import Network, Parts, ReplayMemory
@@ -47,6 +47,7 @@ class DQNConfig(ReplayConfig, AgentConfig):
     dueling: bool = False  # duelling network: value and advantages apart (arXiv:1511.06581)
     n_step: Count = 1  # n of the n-step return
     sequence: Count = 16  # consecutive steps in a sample, for recurrent networks
+    burn_in: CountOrZero = 0  # steps before those, which only bring the hidden state up to date
     max_grad_norm: NotNegative = 10.0  # gradient clipping: the largest norm; 0: no clipping
 
 
@@ -130,10 +131,11 @@ class DQN(OffPolicy):
         return super().rates() | {"exploration_rate": self.config.epsilon(self.actor.acted)}
 
     def compute_loss(self, batch: Experience, weight: Tensor | None = None) -> Losses:
-        """Huber loss of the TD error of a window's first steps; `weight` `[B]` of each window."""
-        taken = tree.index(batch.action, slice(0, self.window))
-        q = value.q_of(self.q_values(self.network, batch, (0, self.window)), taken, self.choices)
-        td_error, valid = q - self.targets(batch)[: self.window], self.counted(batch)
+        """Huber loss of the TD error of the learned steps; `weight` `[B]` of each window."""
+        rows = self.learned_rows
+        taken = tree.index(batch.action, slice(*rows))
+        q = value.q_of(self.q_values(self.network, batch, rows), taken, self.choices)
+        td_error, valid = q - self.targets(batch)[slice(*rows)], self.counted(batch)
         loss = value.huber(td_error)
         losses = {"q": policy.masked_mean(loss if weight is None else weight * loss, valid)}
         metrics = {"q_values": policy.masked_mean(q, valid)}

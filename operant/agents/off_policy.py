@@ -25,12 +25,18 @@ class OffPolicy(AgentBase):
     """
 
     memory: ReplayMemory
-    config: Any  # a ReplayConfig with `n_step` and `sequence`
+    config: Any  # a ReplayConfig with `n_step`, `sequence` and `burn_in`
 
     def windows(self, recurrent: bool) -> None:
-        """Set how many steps of a window are learned from, and how many it has."""
+        """Set how many steps of a window are learned from, how many come before, and all it has."""
         self.window = self.config.sequence if recurrent else 1
-        self.length = self.window + self.config.n_step - 1
+        self.burn_in = self.config.burn_in if recurrent else 0
+        self.length = self.burn_in + self.window + self.config.n_step - 1
+
+    @property
+    def learned_rows(self) -> tuple[int, int]:
+        """The steps of a window that are learned from: the first, and the one after the last."""
+        return self.burn_in, self.burn_in + self.window
 
     def update(self) -> Metrics:
         """Take the gradient steps that are due; mean metrics."""
@@ -72,8 +78,8 @@ class OffPolicy(AgentBase):
         return {"learning_rate": lr, "n_updates": self.updates}
 
     def counted(self, batch: Experience) -> Tensor | None:
-        """Which of a window's first steps count; None: all, as windows begin with a valid one."""
-        return None if self.window == 1 else batch.valid[: self.window]
+        """Which of the learned steps count; None: all, as windows begin with a valid step."""
+        return None if self.learned_rows == (0, 1) else batch.valid[slice(*self.learned_rows)]
 
     def n_step(self, batch: Experience, next_value: Tensor) -> Tensor:
         """n-step returns `[T, B]` of the batch, bootstrapped from `next_value`."""
@@ -85,4 +91,6 @@ class OffPolicy(AgentBase):
 def window_error(error: Tensor, valid: Tensor | None) -> Tensor:
     """How wrong each window was: its mean absolute TD error `[B]` over the steps that count."""
     error = error.abs()
-    return error.mean(0) if valid is None else (error * valid).sum(0) / valid.sum(0)
+    if valid is None:
+        return error.mean(0)
+    return (error * valid).sum(0) / valid.sum(0).clamp(min=1)  # after burn-in perhaps none counts

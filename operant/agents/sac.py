@@ -58,6 +58,7 @@ class SACConfig(ReplayConfig, AgentConfig):
     discrete_entropy: Fraction = 0.3  # target entropy of a discrete part, a share of log(allowed)
     n_step: Count = 1  # n of the n-step return
     sequence: Count = 16  # consecutive steps in a sample, for recurrent networks
+    burn_in: CountOrZero = 0  # steps before those, which only bring the hidden state up to date
 
 
 class SoftSelector(ActionSelector):
@@ -188,9 +189,9 @@ class SAC(OffPolicy):
         return noise_for(self.continuous, (rows, batch.reward.shape[1]), self.generator)
 
     def critic_loss(self, batch: Experience, weight: Tensor | None, noise: Tensors) -> Losses:
-        """½ (Q(s, a) − y)² of each critic over a window's first steps; `weight` `[B]` of each."""
-        target = self.targets(batch, noise)[: self.window]
-        td_error = self.critics.of_taken(batch, (0, self.window)) - target.unsqueeze(-1)
+        """½ (Q(s, a) − y)² of each critic over the learned steps; `weight` `[B]` of each window."""
+        target = self.targets(batch, noise)[slice(*self.learned_rows)]
+        td_error = self.critics.of_taken(batch, self.learned_rows) - target.unsqueeze(-1)
         valid, squares = self.counted(batch), value.squared(td_error)
         squares = squares if weight is None else weight.unsqueeze(-1) * squares
         members = enumerate(squares.unbind(-1))
@@ -209,11 +210,12 @@ class SAC(OffPolicy):
         return self.n_step(batch, next_value)
 
     def actor_loss(self, batch: Experience, noise: Tensors) -> Losses:
-        """−(min Q(s, a) + α H(π(·|s))), a ~ π, over a window's first steps; the mean entropy."""
-        soft, entropy = self.soft_value(self.critics.network, batch, (0, self.window), noise)
+        """−(min Q(s, a) + α H(π(·|s))), a ~ π, over the learned steps; the mean entropy."""
+        rows = self.learned_rows
+        soft, entropy = self.soft_value(self.critics.network, batch, rows, noise)
         valid = self.counted(batch)
         losses = {"actor": -policy.masked_mean(soft, valid)}
-        masks = masks_of(tree.index(batch.observation, slice(0, self.window)), self.names)
+        masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
         # A metric, so that under data-parallel training it is the mean over ranks, as entropy is.
         target = self.target_entropy.masked(masks, valid)
         return losses, {"entropy": policy.masked_mean(entropy, valid), **target}

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from operant.core import tree
-from operant.core.experience import Tensors, substate
+from operant.core.experience import HiddenState, Tensors, substate
 from operant.core.protocols import Network
 from operant.ops.distribution import ActionDistribution, masks_of
 
@@ -28,20 +28,32 @@ def unroll(
 ) -> Tensors:
     """Outputs `[T', B, ...]` of the rows from the first up to the second of `rows`.
 
-    A recurrent network starts from the batch's first row, another sees only those rows. `name`
-    tells this network's hidden state from that of others in the batch; `late` are its inputs in
-    those rows that are no observations.
+    A recurrent network starts from the batch's first row, another sees only those rows. No gradient
+    flows into rows before those asked for. `name` tells this network's hidden state from that of
+    others in the batch; `late` are its inputs in those rows that are no observations.
     """
     begin, end = rows
     start = 0 if network.recurrent else begin
+    state = substate(tree.index(batch.hidden_state, 0), name)
+    if begin > start and torch.is_grad_enabled():
+        state, start = _burn_in(network, batch, state, begin, late or {}), begin
     observation = tree.index(batch.observation, slice(start, end))
     skipped = (0, 0) * (len(batch.first.shape) - 1) + (begin - start, 0)
     for key, x in (late or {}).items():
         # Late inputs leave no trace in the hidden state, so any number does in skipped rows.
         observation[key] = F.pad(x, (0, 0) * (x.dim() - 2) + skipped) if begin > start else x
-    state = substate(tree.index(batch.hidden_state, 0), name)
     out, _ = network(observation, state, batch.first[start:end], outputs)
     return out if begin == start else {key: x[begin - start :] for key, x in out.items()}
+
+
+@torch.no_grad()
+def _burn_in(
+    network: Network, batch: Any, state: HiddenState, steps: int, late: Tensors
+) -> HiddenState:
+    """The hidden state after the first `steps` rows (R2D2; Kapturowski et al. 2019, section 3)."""
+    observation = tree.index(batch.observation, slice(0, steps))
+    any_number = {key: x.new_zeros((steps, *x.shape[1:])) for key, x in late.items()}
+    return network({**observation, **any_number}, state, batch.first[:steps], None)[1]
 
 
 def evaluate_actions(
