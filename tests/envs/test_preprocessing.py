@@ -117,7 +117,7 @@ def test_a_bounded_box_action_spans_minus_one_to_one() -> None:
     ("most", "dtype"), [(3.4e38, np.float32), (1.7e308, np.float64), (2**40, np.int64)]
 )
 def test_a_box_action_of_any_width_is_rescaled_without_overflow(most: float, dtype: Any) -> None:
-    pre = ActionPreprocessor(gs.Box(-most, most, (5,), dtype))  # type: ignore[arg-type]  # Box's
+    pre = ActionPreprocessor(gs.Box(-most, most, (5,), dtype))
     taken = pre({"action": f32([-1, -0.5, 0, 0.5, 1])})
     assert taken.dtype == dtype
     assert taken.astype(float).tolist() == pytest.approx([-most, -most / 2, 0, most / 2, most])
