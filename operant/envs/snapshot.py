@@ -65,8 +65,8 @@ def why_inexact(env: Any) -> str:
     except Exception as error:  # whatever reading the attributes of a class raises
         return f"its state cannot be read ({type(error).__name__}: {error})"
     found = walk.outside or walk.unread
-    named = ", ".join(found[:MAX_NAMED]) or "state that is in no attribute"
-    return f"{named}{' and others' * (len(found) > MAX_NAMED)} cannot be saved"
+    named = ", ".join(found[:MAX_NAMED]) + " and others" * (len(found) > MAX_NAMED)
+    return f"{named} cannot be saved" if found else "a restored copy went on differently"
 
 
 def restore(env: Any, state: dict[str, Any]) -> None:
