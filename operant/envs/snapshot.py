@@ -1,8 +1,7 @@
 """The state of a simulator as arrays and plain values, without pickle.
 
 Walks the attributes of an environment and its wrappers. What it cannot read (spaces, surfaces for
-rendering, functions) it leaves out; `exactness` tries whether what remains is enough. Everything in
-a snapshot can be written to a checkpoint.
+rendering, functions) it leaves out; `exactness` tries whether the rest, all savable, is enough.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import io
 import socket
 from collections import deque
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
@@ -39,11 +39,8 @@ class Walk:
 
     def leave_out(self, value: Any) -> dict[str, Any]:
         """The place holder of something that is not read."""
-        kind = type(value).__name__
-        if isinstance(value, np.ndarray):
-            kind = f"array of {value.dtype}"
-        names = [name for name in self.path if name != "env"]
-        self.unread.append(f"{'.'.join(names)} ({kind})")
+        name = ".".join(part for part in self.path if part != "env")  # without the wrappers
+        self.unread.append(f"{name} ({type(value).__name__})")
         if isinstance(value, OUTSIDE):
             self.outside.append(self.unread[-1])
         return OTHER
@@ -68,10 +65,8 @@ def why_inexact(env: Any) -> str:
     except Exception as error:  # whatever reading the attributes of a class raises
         return f"its state cannot be read ({type(error).__name__}: {error})"
     found = walk.outside or walk.unread
-    if not found:
-        return "its state is not all in attributes that can be read"
-    shown = ", ".join(found[:MAX_NAMED])
-    return f"{shown}{' and others' * (len(found) > MAX_NAMED)} cannot be saved"
+    named = ", ".join(found[:MAX_NAMED]) + " and others" * (len(found) > MAX_NAMED)
+    return f"{named} cannot be saved" if found else "a restored copy went on differently"
 
 
 def restore(env: Any, state: dict[str, Any]) -> None:
@@ -99,7 +94,7 @@ def _read(value: Any, walk: Walk) -> Any:
     if isinstance(value, dict):
         parts = [[_read(k, walk), _read(v, walk)] for k, v in value.items()]
         return {"kind": "dict", "parts": parts}
-    return _read_number(value) or _read_simulator(value) or _read_object(value, walk)
+    return _read_value(value) or _read_simulator(value) or _read_object(value, walk)
 
 
 def _read_array(value: np.ndarray[Any, Any], walk: Walk) -> Any:
@@ -113,9 +108,11 @@ def _read_array(value: np.ndarray[Any, Any], walk: Walk) -> Any:
     return {"kind": "npy", "value": np.frombuffer(file.getvalue(), np.uint8).copy()}
 
 
-def _read_number(value: Any) -> dict[str, Any] | None:
+def _read_value(value: Any) -> dict[str, Any] | None:
     if type(value) is complex:
         return {"kind": "complex", "parts": [value.real, value.imag]}
+    if isinstance(value, Enum):
+        return {"kind": "enum", "name": value.name}
     if isinstance(value, np.random.Generator):
         return {"kind": "generator", "state": value.bit_generator.state}
     if isinstance(value, np.random.RandomState):
@@ -141,9 +138,8 @@ def _read_simulator(value: Any) -> dict[str, Any] | None:
 
 def _read_object(value: Any, walk: Walk) -> dict[str, Any]:
     module = type(value).__module__.split(".")[0]
-    if isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value):
-        return OTHER
-    if id(value) in walk.seen:
+    skipped = isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value)
+    if skipped or id(value) in walk.seen:
         return OTHER
     if module in FOREIGN or not hasattr(value, "__dict__") or isinstance(value, OUTSIDE):
         return walk.leave_out(value)
@@ -196,6 +192,13 @@ def _write_dict(state: dict[str, Any], old: Any) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
 
 
+def _write_enum(state: dict[str, Any], old: Any) -> Enum:
+    # Looked up, never written to: a member is one object for the whole process.
+    if not isinstance(old, Enum):
+        raise EnvironmentFault(f"{state['name']!r} of an enum cannot be restored over {old!r}")
+    return type(old)[state["name"]]
+
+
 def _write_generator(state: dict[str, Any], old: Any) -> np.random.Generator:
     bits = getattr(np.random, state["state"]["bit_generator"])
     found = old if isinstance(old, np.random.Generator) else np.random.Generator(bits())
@@ -233,6 +236,7 @@ def _arrays(data: Any) -> dict[str, Any]:
 WRITERS = {
     "scalar": lambda state, old: np.asarray(_write(state["value"], None))[()],
     "complex": lambda state, old: complex(*state["parts"]),
+    "enum": _write_enum,
     "npy": lambda state, old: np.load(io.BytesIO(state["value"].tobytes()), allow_pickle=False),
     "text": lambda state, old: np.asarray(state["value"], dtype=np.str_),  # of older checkpoints
     "tuple": _write_tuple,

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections import deque
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -330,3 +331,18 @@ def test_random_actions_under_a_mask_are_all_that_it_allows() -> None:
         drawn = random_actions(spaces, rng, 2, observation={"action_mask": masks})["action"]
         seen.add(tuple(map(tuple, drawn.tolist())))
     assert seen == {((1, 0), (0, 1)), ((1, 2), (0, 1))}
+
+
+class Phase(Enum):
+    OPENING = "opening"
+    ENDGAME = "endgame"
+
+
+def test_a_member_of_an_enum_is_restored_and_the_enum_left_as_it_is() -> None:
+    env: Any = Holder()
+    env.phase = Phase.OPENING
+    state = capture(env)
+    env.phase = Phase.ENDGAME
+    restore(env, state)
+    assert env.phase is Phase.OPENING
+    assert [phase.value for phase in Phase] == ["opening", "endgame"]

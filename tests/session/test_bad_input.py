@@ -225,7 +225,7 @@ def test_a_fault_of_the_environment_ends_the_run_with_its_place(
     name: str, tmp_path: Path, faulty: Callable[[Any, int], str]
 ) -> None:
     show, message = FAULTS[name]
-    result = call(faulty(show, 9), tmp_path)
+    result = call(faulty(show, 90), tmp_path)  # after the trial of exact resume
     refused(result, 1, "Faulty-v0, environment 0, step ", message, "error.txt")
     (run,) = tmp_path.iterdir()
     assert "Traceback (most recent call last)" in (run / "error.txt").read_text()
