@@ -162,8 +162,12 @@ def _conclude(runner: Runner, recorded: str) -> None:
     from operant.report.progress import in_short  # noqa: PLC0415
 
     run, episodes = runner.session.run, runner.config.eval.episodes
-    mean = in_short(runner.tested["eval/mean_reward"])
-    print(f"{runner.step:,} steps: mean return {mean} over {episodes} evaluation episodes")
+    mean = runner.tested.get("eval/mean_reward")
+    if mean is None:
+        print(f"{runner.step:,} steps")
+    else:
+        reached = f"mean return {in_short(mean)} over {episodes} evaluation episodes"
+        print(f"{runner.step:,} steps: {reached}")
     print(f"everything is in {run}{recorded}")
     print("try next:")
     print(f"  operant eval {run} --episodes 100")
@@ -193,7 +197,8 @@ def _draw(runner: Runner, video: str) -> str:
     run = runner.session.run
     # A run so short that no episode ended in it was still evaluated.
     key = "rollout/ep_rew_mean" if runner.window else "eval/mean_reward"
-    plot_runs([run], run / "learning-curve.png", key)
+    if runner.window or runner.tested:
+        plot_runs([run], run / "learning-curve.png", key)
     if video == "none":
         return ""
     path = run / "videos" / f"policy.{video}"

@@ -15,7 +15,7 @@ from operant.agents.optimizer import total
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, Tensors
-from operant.ops.distribution import POLICY, masks_of
+from operant.ops.distribution import masks_of
 
 
 class BatchSpec(NamedTuple):
@@ -156,13 +156,16 @@ class PolicyGradientAlgo(RLAlgorithm):
         state = init_rnn_state or self.agent.initial_state(advantage.shape[-1])
         distribution = self.agent.distribution
         masks = masks_of(agent_inputs.observation, distribution.parts)
-        old = {POLICY + name: x for name, x in old_dist_info.items()}
+        old = {
+            name: part.log_prob(old_dist_info[name], action[name], masks.get(name))
+            for name, part in distribution.parts.items()
+        }
         batch = Batch(
             observation=agent_inputs.observation,
             hidden_state={k: x[None] for k, x in state.items()},
             first=~everywhere if agent_inputs.first is None else agent_inputs.first,
             action=action,
-            log_prob=distribution.log_prob(old, action, masks),
+            log_prob=total(old),
             advantage=advantage,
             target=return_,
             valid=everywhere if valid is None else valid,

@@ -58,8 +58,9 @@ class JointManager:
 
 def join_states(states: list[dict[str, Any]]) -> dict[str, Any]:
     """States of several managers as that of one."""
-    if len(states) == 1 or not states[0]["exact"]:
-        return states[0]
+    inexact = [state for state in states if not state["exact"]]
+    if len(states) == 1 or inexact:  # of one that cannot be resumed exactly, none is
+        return inexact[0] if inexact else states[0]
     if "envs" in states[0]:
         return {**states[0], "envs": [env for state in states for env in state["envs"]]}
     return {"parts": states}

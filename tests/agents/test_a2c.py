@@ -30,7 +30,8 @@ HALF = math.log(0.5)
 
 
 def agent_with(network: Network, **settings: Any) -> ActorCritic:
-    config = A2CConfig(**({"gamma": GAMMA, "lam": LAM, "max_grad_norm": 0} | settings))
+    plain: dict[str, Any] = {"gamma": GAMMA, "lam": LAM, "max_grad_norm": 0, "optimizer": "adam"}
+    config = A2CConfig(**plain | settings)
     return ActorCritic(network, {"action": Discrete(2)}, RolloutCache(2), config, seed=1)
 
 

@@ -27,7 +27,7 @@ needs_bf16 = pytest.mark.skipif(bool(bf16_failure()), reason="bfloat16 products 
 
 
 def agent_of(name: str, precision: Precision) -> Any:
-    return create(name, SPACES, NetworkConfig(precision=precision), {}, seed=7)
+    return create(name, SPACES, NetworkConfig(precision=precision), {"optimizer": "adam"}, seed=7)
 
 
 def chunk() -> Experience:

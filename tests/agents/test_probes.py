@@ -22,7 +22,7 @@ from operant.session.try_out import try_out
 GAMMA = 0.8
 OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size": 32}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "a2c": {"length": 5, "max_grad_norm": 0},
+    "a2c": {"length": 5, "max_grad_norm": 0, "optimizer": "adam"},
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,8 @@ def test_the_help_of_an_agent_explains_each_of_its_settings(name: str) -> None:
     _, config = AGENTS[name]
     assert config.__doc__ is not None
     assert f"agent  {config.__doc__}" in said
-    for field in config.__dataclass_fields__:
-        assert f"agent.{field.replace('_', '-')}" in said
+    for field in fields(config):
+        assert f"agent.{field.name.replace('_', '-')}" in said
 
 
 def test_help_shows_the_defaults_of_the_recipe_and_of_flags_before_it() -> None:
@@ -248,3 +249,10 @@ def test_a_small_return_keeps_its_digits(runs: Path, monkeypatch: pytest.MonkeyP
     found = {f"eval/{name}": value for name, value in figures.items()}
     monkeypatch.setattr("operant.run.summary", lambda episodes: found)
     assert call("eval --episodes 1", runs).out == "CartPole-v1: -0.0412 ± 0.0 over 1 episodes\n"
+
+
+def test_a_run_without_evaluation_ends_well(tmp_path: Path) -> None:
+    line = "train ppo --env.id CartPole-v1 --steps 600 --eval.every none --quiet --compile off"
+    result = call(f"{line} --runs {tmp_path}")
+    assert result.code == 0
+    assert "mean return" not in result.out

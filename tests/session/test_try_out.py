@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-from operant.core.config import AgentConfig, Count
+from operant.agents.dqn import DQNConfig
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState
 from operant.core.spaces import Spaces
 from operant.envs.env_settings import EnvConfig
-from operant.memory.replay_settings import ReplayConfig
 from operant.session.build import Trial
 from operant.session.run_settings import run_config
 from operant.session.try_out import check_memory, human, memory_needed
@@ -32,8 +31,8 @@ DISK = "replay buffer, when full, on disk"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembering(ReplayConfig, AgentConfig):
-    length: Count = 4
+class Remembering(DQNConfig):
+    """Of DQN, only the replay buffer."""
 
 
 class Small:
