@@ -11,6 +11,7 @@ from gymnasium import spaces as gs
 
 Shape = tuple[int, ...]
 Space = gym.Space[Any]
+FREE_STD = "log_std."  # outputs so named are log deviations that ignore the observation
 MASK = "action_mask"  # an observation so named says which discrete actions are allowed
 
 

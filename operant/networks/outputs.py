@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from operant.core.errors import UsageError, suggest
-from operant.core.spaces import Shape
+from operant.core.spaces import FREE_STD, Shape
 from operant.networks.submodule import SubModule
 
-FREE = "log_std."  # outputs so named do not depend on the observation
 CONVOLUTIONS: dict[int, type[nn.Module]] = {2: nn.Conv1d, 3: nn.Conv2d, 4: nn.Conv3d}
 
 
@@ -35,7 +34,7 @@ def output_layer(name: str, head: SubModule, shape: Shape) -> nn.Module:
             f"output {name!r} has the shape {shape}, but its head gives {given}; "
             "expected the same sizes after the first; give a head that makes them"
         )
-    if name.startswith(FREE):
+    if name.startswith(FREE_STD):
         return FreeOutput(shape[0])
     if rank == 1:
         return nn.Linear(given[0], shape[0] if shape else 1)

@@ -19,13 +19,12 @@ from torch import Generator, Tensor
 
 from operant.core.errors import UsageError, suggest
 from operant.core.experience import Arrays, Tensors
-from operant.core.spaces import MASK, Shape, Space, choices, is_mask
+from operant.core.spaces import FREE_STD, MASK, Shape, Space, choices, is_mask
 from operant.core.tree import Array
 from operant.ops.categorical import Categorical, MultiCategorical
 from operant.ops.gaussian import Gaussian
 
 POLICY = "policy."  # what outputs that steer actions begin with, so that no action can be another's
-LOG_STD = "log_std."  # and those of log standard deviations that do not depend on the observation
 
 
 class Part(Protocol):
@@ -72,7 +71,7 @@ class ActionDistribution:
             shapes[POLICY + name] = (part.params // 2 if free else part.params,)
         for name in self.parts:
             if name in self.free_std:
-                shapes[LOG_STD + name] = shapes[POLICY + name]
+                shapes[FREE_STD + name] = shapes[POLICY + name]
         return shapes
 
     def params(self, out: Tensors, name: str) -> Tensor:
@@ -80,7 +79,7 @@ class ActionDistribution:
         mean = out[POLICY + name]
         if name not in self.free_std:
             return mean
-        return torch.cat((mean, out[LOG_STD + name].expand_as(mean)), -1)
+        return torch.cat((mean, out[FREE_STD + name].expand_as(mean)), -1)
 
     def sample(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors:
         """Draw every part, without a gradient."""
@@ -108,7 +107,7 @@ class ActionDistribution:
         mean = out[POLICY + name]
         if name not in self.free_std:
             return mean
-        return np.concatenate((mean, out[LOG_STD + name]), 1)
+        return np.concatenate((mean, out[FREE_STD + name]), 1)
 
     def mode(self, out: Tensors, masks: Tensors) -> Tensors:
         """The most likely action of every part."""

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from operant.networks.split import SplitNetwork
-from operant.session.build import build_agent
 from operant.session.compose import compose
 from operant.session.try_out import try_out
 
@@ -60,4 +59,3 @@ def test_the_standard_deviation_of_a_continuous_policy_does_not_depend_on_the_ob
 def test_a_part_of_the_network_that_a_user_sets_leaves_the_agents_other_defaults() -> None:
     config = compose("sac", {"env": {"id": "Pendulum-v1"}, "network": {"hidden": [32]}})[0]
     assert (config.network.hidden, config.network.activation) == ((32,), "relu")
-    assert build_agent(try_out(config).config, try_out(config).spaces).network is not None
