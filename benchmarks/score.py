@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     missing = [key for key in wanted if key not in {key_of(line) for line in lines}]
     pythons = {name: python_for(name) for name in {contender for _, contender, _ in missing}}
     print(f"{len(wanted)} runs, {len(missing)} of them missing", flush=True)
+    failed = 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        runs = pool.map(lambda key: run(key, pythons[key[1]]), missing)
-        for done, line in enumerate(runs, 1):
+        runs = [pool.submit(run, key, pythons[key[1]]) for key in missing]
+        for done, future in enumerate(as_completed(runs), 1):
+            try:
+                line = future.result()
+            except (RuntimeError, subprocess.TimeoutExpired) as error:  # the others go on
+                failed += 1
+                print(f"  {done}/{len(missing)} {error}", file=sys.stderr, flush=True)
+                continue
             lines.append(line)
             append(path, line)
             told = line.get("score", line.get("skipped"))
             print(f"  {done}/{len(missing)} {title(line)}: {told}", flush=True)
     print(table(options.suite, lines))
+    if failed:
+        sys.exit(f"{failed} runs failed; the same command repeats them")
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

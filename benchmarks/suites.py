@@ -42,6 +42,7 @@ SUITES: dict[str, list[Task]] = {
         *_tasks("Pendulum-v1", ppo=100_000, a2c=100_000, sac=10_000),
         *_tasks("FrozenLake-v1", ppo=50_000, a2c=50_000, dqn=50_000),
         *_tasks("CliffWalking-v1", ppo=50_000, a2c=50_000, dqn=50_000),
+        *_tasks("LunarLander-v3", ppo=200_000, a2c=200_000, dqn=100_000),
     ],
     "mujoco-short": [
         task

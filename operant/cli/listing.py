@@ -19,7 +19,7 @@ from operant.recipes import RECIPES
 # Modules of Gymnasium that need a package which it does not install by itself.
 EXTRAS = {
     catalog.MUJOCO: "operant[mujoco]",
-    "gymnasium.envs.box2d": "gymnasium[box2d]",
+    "gymnasium.envs.box2d": "operant[box2d]",
     "gymnasium.envs.phys2d": "gymnasium[jax]",
     "gymnasium.envs.tabular": "gymnasium[jax]",
 }
