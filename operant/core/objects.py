@@ -7,10 +7,10 @@ object, while a worker or a later command imports it.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from operant.core.errors import UsageError
@@ -73,7 +73,7 @@ def _module_of(thing: Any) -> str:
         return module
     main = sys.modules["__main__"]
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    return spec.name if spec else Path(file).stem if file else HERE
+    return spec.name if spec else inspect.getmodulename(file) or HERE if file else HERE
 
 
 def _holds(thing: Any) -> bool:
