@@ -38,25 +38,29 @@ def by_zoo(env: str, agent: str, steps: int, num_envs: int, seed: int):
         folder = next(Path(place, agent).glob(f"{env}_*"))
         model = KINDS[agent].load(folder / f"{env}.zip", device="cpu")
         statistics = list(folder.glob("**/vecnormalize.pkl"))
-        normalize = None
-        if statistics:
-            normalize = VecNormalize.load(str(statistics[0]), make_vec_env(env))
-        return model, normalize
+        return model, statistics[0].read_bytes() if statistics else None
+
+
+def normalized(statistics: bytes, played):
+    with tempfile.NamedTemporaryFile(suffix=".pkl") as file:
+        file.write(statistics)
+        file.flush()
+        found = VecNormalize.load(file.name, played)
+    found.training = found.norm_reward = False
+    return found
 
 
 def main() -> None:
     env, agent, steps, num_envs, seed, contender = sys.argv[1:7]
     torch.set_num_threads(1)
     train = by_zoo if contender == "zoo" else by_defaults
-    model, normalize = train(env, agent, int(steps), int(num_envs), int(seed))
+    model, statistics = train(env, agent, int(steps), int(num_envs), int(seed))
     if model is None:
         print(json.dumps({"skipped": "RL Zoo has no settings"}))
         return
     played = make_vec_env(env, n_envs=1, seed=EVAL_SEED)
-    if normalize is not None:
-        normalize.set_venv(played)
-        normalize.training = normalize.norm_reward = False
-        played = normalize
+    if statistics is not None:
+        played = normalized(statistics, played)
     mean, _ = evaluate_policy(model, played, n_eval_episodes=EPISODES, deterministic=True)
     print(json.dumps({"score": float(mean), "steps": int(steps)}))
 
