@@ -55,6 +55,15 @@ class PlayOptions(Config):
 class PlotOptions(Config):
     """What to plot, and where runs are."""
 
-    out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
+    out: str = ""  # PNG file; default: learning-curve.png, in the directory if one is named
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
+    runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Config):
+    """What to compare, and where runs are."""
+
+    metric: str = "eval/mean_reward"  # metric whose last value counts, by its name in the log
+    json: bool = False  # print a list of JSON objects, one for each group
     runs: str = "runs"  # directory of run directories
