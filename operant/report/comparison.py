@@ -16,6 +16,8 @@ from operant.report.progress import in_short
 from operant.report.statistics import interval, iqm
 
 LABEL_WIDTH = 40  # characters after which a label goes on in the next line
+# Of the longest run; steps in which environments only reset make runs end a little apart.
+SAME_LENGTH = 0.95
 HEADINGS = ("", "seeds", "IQM", "95 % interval", "min to max", "steps", "steps/s")
 
 
@@ -115,6 +117,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         in_short(row.iqm),
         "–" if row.interval is None else " to ".join(map(in_short, row.interval)),
         f"{in_short(low)} to {in_short(high)}",
-        f"{first:,}" if first == last else f"{first:,} to {last:,}",
+        f"{last:,}" if first >= SAME_LENGTH * last else f"{first:,} to {last:,}",
         "–" if pace is None else f"{pace:,.0f}",
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from operant.config import load_yaml
 from operant.core.errors import UsageError, suggest
-from operant.session.log import Series, read_metrics
+from operant.session.log import METRICS, Series, read_metrics
 from operant.session.run_directory import CONFIG, find_run, is_run
 
 EVALUATION = "eval/mean_reward"
@@ -24,6 +24,7 @@ IGNORED = re.compile(
 )
 ASYNC = "async"  # the one sampler whose rollouts are others: its weights are one rollout old
 LENGTH = re.compile(r"% of \d+")  # in a schedule that is a share of a run, the length of that run
+MAX_SHOWN = 5  # settings in a label
 ABSENT = "unset"  # what stands for a setting that a run does not have
 
 
@@ -98,7 +99,8 @@ def _member(run: Path) -> Member:
     for path in ("algorithm", "env.id"):
         if not isinstance(settings.get(path), str):
             raise UsageError(f"{run / CONFIG}: {path} is missing; expected the file of a run")
-    finite = {name: _finite(series) for name, series in read_metrics(run).items()}
+    logged = read_metrics(run) if (run / METRICS).exists() else {}  # it may not have begun
+    finite = {name: _finite(series) for name, series in logged.items()}
     metrics = {name: series for name, series in finite.items() if len(series[0])}
     return Member(run, tree.get("seed", 0), settings, metrics)
 
@@ -139,6 +141,7 @@ def _labelled(env: str, groups: Sequence[list[Member]]) -> Iterator[Group]:
     """The groups of one environment, with labels that say what differs between them."""
     here = [members for members in groups if members[0].settings["env.id"] == env]
     agents = [members[0].settings["algorithm"] for members in here]
+    taken: set[str] = set()
     for members, agent in zip(here, agents, strict=True):
         # Settings of different agents differ anyway, and say no more than the agent's name does.
         peers = [m[0].settings for m, other in zip(here, agents, strict=True) if other == agent]
@@ -147,7 +150,15 @@ def _labelled(env: str, groups: Sequence[list[Member]]) -> Iterator[Group]:
         own = {path: _get(members[0].settings, path) for path in differing}
         words = [f"{_short(path, differing)} {_text(value)}" for path, value in own.items()]
         named = [agent] if len(set(agents)) > 1 or not words else []
-        yield Group(env, agent, ", ".join(named + words), own, members)
+        label = ", ".join(named + _some(words))
+        label = f"{label} ({members[0].run.resolve().name})" if label in taken else label
+        taken.add(label)
+        yield Group(env, agent, label, own, members)
+
+
+def _some(words: list[str]) -> list[str]:
+    rest = len(words) - MAX_SHOWN
+    return words if rest <= 0 else [*words[:MAX_SHOWN], f"and {rest} more"]
 
 
 def _get(settings: Mapping[str, Any], path: str) -> Any:

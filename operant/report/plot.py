@@ -63,7 +63,7 @@ def draw_groups(groups: Sequence[Group], key: str) -> Figure:
 
     envs = list(dict.fromkeys(group.env for group in groups))
     places = {label: i for i, label in enumerate(dict.fromkeys(g.label for g in groups))}
-    columns = min(len(envs), COLUMNS)
+    columns = 2 if len(envs) == 4 else min(len(envs), COLUMNS)
     rows = math.ceil(len(envs) / columns)
     size = (7.5, 4.5) if len(envs) == 1 else (5.2 * columns, 4.0 * rows)
     figure = Figure(figsize=size, dpi=144, layout="constrained")
@@ -121,14 +121,16 @@ def draw_group(
                 *curves[0].evaluations, "o", color=colour, markersize=4.5, markeredgecolor="white"
             )
         return
-    for curve in curves:
-        _draw_line(axes, curve.values, color=colour, linewidth=0.6, alpha=0.3)
     steps, values = on_one_grid([curve.values for curve in curves])
-    bounds = interval(values)
-    if bounds is not None:
+    if bounds := interval(values):
         axes.fill_between(steps, *bounds, color=colour, alpha=0.18, linewidth=0)
     middle = iqm_along(values)
     _draw_line(axes, (steps, middle), color=colour, linewidth=2.0, linestyle=line, label=name)
+    for curve in curves:  # from where on not all runs are known, each of them alone
+        at, found = curve.values
+        alone = at >= (steps[-1] if len(steps) else 0)
+        if not len(steps) or alone.sum() > 1:
+            _draw_line(axes, (at[alone], found[alone]), color=colour, linewidth=0.7, alpha=0.5)
 
 
 def _draw_line(axes: Axes, series: tuple[Array, Array] | Series, **style: Any) -> None:
@@ -150,8 +152,7 @@ def style_axes(axes: Axes, key: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if any(line.get_marker() == "o" for line in axes.lines):
         axes.plot([], [], "o", color="#666666", markersize=4.5, label=EVALUATION_LABEL)
-    explained = "interquartile mean, 95 % interval" if axes.collections else None
-    legend = axes.legend(
-        frameon=True, fontsize="small", loc="best", title=explained, title_fontsize="small"
-    )
+    legend = axes.legend(frameon=True, fontsize="small", loc="best", alignment="left")
+    if axes.collections:
+        legend.set_title("interquartile mean, 95 % interval", {"size": "small"})
     legend.get_frame().set(edgecolor="none", alpha=0.85)

@@ -88,6 +88,23 @@ def test_agents_are_named_if_they_differ_and_their_settings_only_among_themselve
     assert [label for label, _ in labels(runs)] == ["ppo, lr 0.001", "ppo, lr 0.1", "dqn"]
 
 
+def test_a_label_names_the_first_settings_of_many_and_stays_clear(tmp_path: Path) -> None:
+    runs = [
+        logged(tmp_path / name, [1.0], extra={f"x{i}": int(i == at) for i in range(9)})
+        for name, at in (("a", 0), ("b", 7), ("c", 8))
+    ]
+    zeros = "x0 0, x1 0, x2 0, x3 0, x4 0"
+    assert [label for label, _ in labels(runs)] == [
+        "x0 1, x7 0, x8 0",
+        "x0 0, x7 1, x8 0",
+        "x0 0, x7 0, x8 1",
+    ]
+    both = {f"x{i}": i for i in range(1, 9)}
+    runs += [logged(tmp_path / "d", [1.0], extra={**both, "x0": 0, "x8": 0})]
+    assert labels(runs)[1][0] == f"{zeros}, and 4 more"
+    assert labels(runs)[2][0] == f"{zeros}, and 4 more (c)"
+
+
 def test_environments_are_apart_and_not_part_of_labels(tmp_path: Path) -> None:
     runs = [
         logged(tmp_path / f"{env}{lr}", [1.0], env={"id": env}, agent={"lr": lr})

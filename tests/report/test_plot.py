@@ -59,6 +59,8 @@ def test_the_mean_ends_with_the_shortest_run(tmp_path: Path) -> None:
     (axes,) = drawn(runs).axes
     middle = next(line for line in axes.lines if line.get_label() == "ppo (n=2)")
     assert np.asarray(middle.get_xdata()).tolist() == [0, 100]
+    (alone,) = [line for line in axes.lines if line is not middle]
+    assert np.asarray(alone.get_xydata()).tolist() == [[100, 2.0], [200, 3.0]]
 
 
 def test_one_run_alone_has_its_evaluations_and_no_band(tmp_path: Path) -> None:
