@@ -10,10 +10,7 @@ from operant.config import parse_flags
 
 
 def compare(argv: list[str]) -> int:
-    """Print what runs reached, a row for those that differ only in the seed; default: all runs.
-
-    RUN may also be a directory that holds runs, such as that of a sweep.
-    """
+    """Print what runs reached, a row for those that differ only in the seed; default: all runs."""
     from operant.report.comparison import compare_runs  # noqa: PLC0415
     from operant.report.groups import find_runs  # noqa: PLC0415
 

@@ -67,3 +67,17 @@ class CompareOptions(Config):
     metric: str = "eval/mean_reward"  # metric whose last value counts, by its name in the log
     json: bool = False  # print a list of JSON objects, one for each group
     runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(Config):
+    """Which runs to make of one command, where, and how many at a time."""
+
+    grid: tuple[str, ...] = ()  # setting=value,value; of several --grid, every combination
+    seeds: Count = 3  # runs of each combination, with seeds from --seed on
+    jobs: CountOrZero = 0  # runs at a time; 0: one for each CPU core
+    resume: str | None = None  # go on with the sweep in this directory
+    runs: str = "runs"  # directory in which the directory of the sweep is made
+    name: str = ""  # of the sweep's directory; default: agent, environment and settings
+    dry_run: bool = False  # print the runs, and stop
+    quiet: bool = False  # print no line for each finished run

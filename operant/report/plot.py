@@ -152,7 +152,7 @@ def style_axes(axes: Axes, key: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if any(line.get_marker() == "o" for line in axes.lines):
         axes.plot([], [], "o", color="#666666", markersize=4.5, label=EVALUATION_LABEL)
-    legend = axes.legend(frameon=True, fontsize="small", loc="best", alignment="left")
-    if axes.collections:
-        legend.set_title("interquartile mean, 95 % interval", {"size": "small"})
+    style: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "alignment": "left"}
+    explained = "interquartile mean, 95 % interval" if axes.collections else None
+    legend = axes.legend(frameon=True, loc="best", title=explained, **style)
     legend.get_frame().set(edgecolor="none", alpha=0.85)
