@@ -14,7 +14,7 @@ def main() -> None:
         seeds=2,
         grid={"agent.lr": [1e-3, 1e-4]},
         steps=2_000,
-        eval={"episodes": 5},
+        eval={"episodes": 10, "every": 2_000},
     )
     print(found)
     best = max(found.rows, key=lambda row: row.iqm)

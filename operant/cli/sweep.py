@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def sweep(
     algorithm: str,
     env_id: str | None = None,
     *,
-    grid: Mapping[str, Sequence[Any]] | None = None,
+    grid: Mapping[str, Iterable[Any]] | None = None,
     seeds: int = 3,
     jobs: int = 0,
     name: str = "",
@@ -69,7 +69,7 @@ def sweep(
     options = SweepOptions(seeds=seeds, jobs=jobs, name=name, runs=str(runs), quiet=quiet)
     named = {} if env_id is None else {"env": {"id": env_id}}
     words = [algorithm, *settings_as_flags(named), *settings_as_flags(settings)]
-    texts = {path: [_text(value) for value in values] for path, values in (grid or {}).items()}
+    texts = {path: _texts(path, values) for path, values in (grid or {}).items()}
     plan = make_plan(options, words, texts, ["operant.sweep", *words])
     found = _run(plan, options)
     if found.stopped is not None:  # as the signal would have without us, so that loops end
@@ -166,6 +166,15 @@ def settings_as_flags(tree: Mapping[str, Any], path: str = "") -> Iterator[str]:
             yield from settings_as_flags(value, f"{here}.")
         else:
             yield f"--{here}={_text(value)}"
+
+
+def _texts(path: str, values: Any) -> list[str]:
+    """The values of a setting in a grid, as flags take them."""
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    found = [_text(value) for value in values] if several else []
+    if not found:
+        raise UsageError(f"grid[{path!r}] = {values!r}: expected a list of values")
+    return found
 
 
 def _text(value: Any) -> str:

@@ -58,7 +58,7 @@ class SweepProcesses:
                     progress.update(bar, completed=self.ended)
             finally:
                 for process, _ in self.running.values():
-                    process.kill()  # only after an error of our own
+                    process.terminate()  # only after an error of our own
 
     def log(self, name: str) -> Path:
         """Where a run's output goes."""
@@ -119,7 +119,9 @@ class SweepProcesses:
                 os.write(2, STOPPING)
 
         here = threading.current_thread() is threading.main_thread()  # others cannot handle them
-        before = {number: signal.signal(number, handle) for number in SIGNALS if here}
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
+        numbers = [n for n in SIGNALS if here and not (ignored and n == signal.SIGHUP)]
+        before = {number: signal.signal(number, handle) for number in numbers}
         try:
             yield
         finally:

@@ -163,8 +163,25 @@ def test_python_gives_the_rows(tmp_path: Path) -> None:
         "normalize_advantage false",
     ]
     assert all(row.values[0] >= 8 for row in found.rows)
+
+
+def test_python_refuses_what_no_flag_can_say() -> None:
     with pytest.raises(UsageError, match="expected a name, as runs are other processes"):
         operant.sweep("a2c", object())  # type: ignore[arg-type]  # what is refused
+    refused: list[Any] = [1e-3, "1e-3,3e-4", []]
+    for values in refused:
+        with pytest.raises(UsageError, match=r"grid\['agent.lr'\] = .*: expected a list of values"):
+            operant.sweep("a2c", grid={"agent.lr": values})
+
+
+def test_a_configuration_file_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a2c.yaml").write_text("algorithm: a2c\nsteps: 77\n")
+    for words in (["--config", "a2c.yaml"], ["--config=a2c.yaml"]):
+        (run,) = make_plan(SweepOptions(seeds=1), words, {}, []).runs
+        assert str(tmp_path / "a2c.yaml") in run.argv[-2]
 
 
 def test_settings_of_python_become_flags() -> None:
