@@ -70,9 +70,11 @@ def test_a_grid_is_checked_before_anything_starts(grid: str, said: str, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_settings_that_do_not_fit_together_are_refused_with_their_combination() -> None:
+def test_settings_that_do_not_fit_together_are_refused_with_their_combination(
+    tmp_path: Path,
+) -> None:
     grid = "--grid agent.gamma=0.9 --grid env.id=CartPole-v1,Pendulum-v1"
-    result = call(f"sweep dqn {grid}")
+    result = call(f"sweep dqn --steps 20 {grid}", tmp_path)
     assert result.code == 2
     assert "agent.gamma=0.9 env.id=Pendulum-v1: " in result.err
 
