@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.picture import blank
-from operant.report.plot import COLOURS, EVALUATION, Curve, draw_group, style_axes
+from operant.report.groups import EVALUATION
+from operant.report.plot import COLOURS, Curve, draw_group, style_axes
 from operant.session.log import Series, read_metrics
 
 RETURN = "rollout/ep_rew_mean"

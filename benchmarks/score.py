@@ -19,10 +19,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.peers import python_of
 from benchmarks.suites import CONTENDERS, SUITES, Task
+from operant.report.statistics import iqm
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -126,14 +125,6 @@ def key_of(line: Line) -> Key:
 def title(line: Line) -> str:
     """A run in a few words."""
     return f"{line['contender']} {line['agent']} {line['env']} seed {line['seed']}"
-
-
-def iqm(scores: Sequence[float]) -> float:
-    """Interquartile mean: of the middle half of the scores, by weight where it cuts one."""
-    ordered, quarter = np.sort(np.asarray(scores, float)), len(scores) / 4
-    place = np.arange(len(ordered))
-    weight = np.clip(place + 1 - quarter, 0, 1) * np.clip(len(ordered) - quarter - place, 0, 1)
-    return float((ordered * weight).sum() / weight.sum())
 
 
 def table(suite: str, lines: Sequence[Line]) -> str:

@@ -1,6 +1,7 @@
 """Operant: deep reinforcement learning for PyTorch. Write the agent once, run it anywhere.
 
-`train` trains an agent, `load` opens a run that was trained; the packages below hold the parts.
+`train` trains an agent, `load` opens a run that was trained, `sweep` compares settings; the
+packages below hold the parts.
 """
 
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from operant.cli.sweep import sweep as sweep
     from operant.run import Run as Run
     from operant.run import build_and_train as build_and_train
     from operant.run import load as load

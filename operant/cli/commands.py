@@ -110,16 +110,17 @@ def play(argv: list[str]) -> int:
 
 
 def plot(argv: list[str]) -> int:
-    """Plot learning curves of runs; runs of one agent and environment are averaged."""
+    """Plot learning curves; of runs that differ only in the seed, their interquartile mean."""
+    from operant.report.groups import find_runs  # noqa: PLC0415
     from operant.report.plot import plot_runs  # noqa: PLC0415
     from operant.session.run_directory import find_run  # noqa: PLC0415
 
     options, words = parse_flags(PlotOptions, argv)
-    names: list[str | None] = [*words] or [None]
-    runs = [find_run(name, Path(options.runs)) for name in names]
-    out = Path(options.out) if options.out else Path("learning-curve.png")
-    if not options.out and len(runs) == 1:
-        out = runs[0] / out
+    root = Path(options.runs)
+    runs = find_runs(words, root) if words else [find_run(None, root)]
+    out = Path(options.out or "learning-curve.png")
+    if not options.out and len(words) < 2:
+        out = (runs[0] if len(runs) == 1 else runs[0].parent) / out
     plot_runs(runs, out, options.metric)
     print(out)
     return 0

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from operant import __version__
-from operant.cli import commands, options
+from operant.cli import commands, compare, options, sweep
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -29,6 +29,8 @@ Operant: deep reinforcement learning for PyTorch.
   operant eval [RUN]                       evaluate a trained agent
   operant play [RUN]                       watch it, or --record out.mp4
   operant plot [RUN ...]                   plot learning curves to a PNG file
+  operant compare [RUN ...]                print what groups of runs reached
+  operant sweep AGENT --grid SETTING=A,B   train combinations of settings
   operant list [PATTERN]                   list agents, recipes and environments
 
 `operant train AGENT --help` explains every setting of an agent, and
@@ -51,6 +53,12 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
     "eval": (commands.evaluate, options.EvalOptions, "operant eval [RUN] [--episodes N] [--json]"),
     "play": (commands.play, options.PlayOptions, "operant play [RUN] [--record out.mp4]"),
     "plot": (commands.plot, options.PlotOptions, "operant plot [RUN ...] [--out curves.png]"),
+    "compare": (compare.compare, options.CompareOptions, "operant compare [RUN ...] [--json]"),
+    "sweep": (
+        sweep.sweep_command,
+        options.SweepOptions,
+        "operant sweep AGENT [--grid SETTING=VALUE,VALUE ...] [--seeds N]",
+    ),
     "list": (commands.list_, Config, "operant list [PATTERN]"),
 }
 
@@ -80,6 +88,18 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("operant train sac --env.id Pendulum-v1 --dry-run", "only print what would be run"),
         ("operant train dqn --agent.lr 1e-4 --agent.double false", "other settings"),
         ("operant train --config runs/NAME/config.yaml", "repeat a run"),
+    ),
+    "compare": (
+        ("operant compare runs/NAME", "a directory that holds runs, such as a sweep's"),
+        ("operant compare runs/ppo-* --metric rollout/ep_len_mean", "several runs"),
+    ),
+    "sweep": (
+        ("operant sweep ppo --env.id CartPole-v1 --seeds 5", "five seeds"),
+        (
+            "operant sweep ppo --grid agent.lr=1e-3,3e-4 --grid agent.gamma=0.98,0.99",
+            "four settings; the same command goes on with them if it was stopped",
+        ),
+        ("operant sweep --resume runs/NAME", "the same, by the directory"),
     ),
 }
 

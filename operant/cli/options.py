@@ -55,6 +55,29 @@ class PlayOptions(Config):
 class PlotOptions(Config):
     """What to plot, and where runs are."""
 
-    out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
+    out: str = ""  # PNG file; default: learning-curve.png, in the directory if one is named
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
     runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Config):
+    """What to compare, and where runs are."""
+
+    metric: str = "eval/mean_reward"  # metric whose last value counts, by its name in the log
+    json: bool = False  # print a list of JSON objects, one for each group
+    runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(Config):
+    """Which runs to make of one command, where, and how many at a time."""
+
+    grid: tuple[str, ...] = ()  # setting=value,value; of several --grid, every combination
+    seeds: Count = 3  # runs of each combination, with seeds from --seed on
+    jobs: CountOrZero = 0  # runs at a time; 0: one for each CPU core
+    resume: str | None = None  # go on with the sweep in this directory
+    runs: str = "runs"  # directory in which the directory of the sweep is made
+    name: str = ""  # of the sweep's directory; default: agent, environment and settings
+    dry_run: bool = False  # print the runs, and stop
+    quiet: bool = False  # print no line for each finished run

@@ -21,21 +21,6 @@ def line(contender: str = "operant", seed: int = 1, **more: Any) -> dict[str, An
     return about | (more or {"score": 100.0})
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([5.0], 5.0),
-        ([1.0, 3.0], 2.0),
-        ([0.0, 6.0, 100.0], (0.25 * 0 + 6 + 0.25 * 100) / 1.5),
-        ([-9.0, 1.0, 3.0, 999.0], 2.0),
-    ],
-)
-def test_the_interquartile_mean_leaves_the_outer_quarters_out(
-    scores: list[float], expected: float
-) -> None:
-    assert score.iqm(scores) == pytest.approx(expected)
-
-
 def test_a_suite_goes_on_where_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
