@@ -51,9 +51,13 @@ class Durable:
         source.rename(target)
         self.sync(target.parent)
 
-    def remove(self, directory: Path) -> None:
-        self.before(f"remove {directory.name}")
-        shutil.rmtree(directory)
+    def remove(self, path: Path) -> None:
+        """Remove a directory with all that is in it, or another file; of a link, not its target."""
+        self.before(f"remove {path.name}")
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
     def sync(self, directory: Path) -> None:
         self.before(f"sync {directory.name}/")
@@ -64,10 +68,15 @@ class Durable:
             os.close(descriptor)
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file; a link, pipe or device is an OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(descriptor, "rb", buffering=0)
+def open_regular(path: Path, writing: bool = False) -> BinaryIO:
+    """Open a regular file to read, or to read and write, made if need be; else an OSError.
+
+    A link is not followed, a pipe or device not waited for.
+    """
+    flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    file = os.fdopen(descriptor, "r+b" if writing else "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()
         raise OSError(None, "not a regular file", str(path))
