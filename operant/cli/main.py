@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import select
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -99,7 +100,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _dispatch(words)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise  # another pipe broke, such as one to a worker
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
@@ -111,6 +114,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _reader_is_gone() -> bool:
+    """Whether what reads our output, such as `head`, has closed it."""
+    line = select.poll()
+    try:
+        line.register(sys.stdout.fileno(), select.POLLOUT)
+    except (OSError, ValueError):  # there is no standard output
+        return False
+    return any(event & select.POLLERR for _, event in line.poll(0))
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
