@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from operant import __version__
-from operant.cli import commands, options
+from operant.cli import commands, doctor, options
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -30,6 +30,7 @@ Operant: deep reinforcement learning for PyTorch.
   operant eval [RUN]                       evaluate a trained agent
   operant play [RUN]                       watch it, or --record out.mp4
   operant plot [RUN ...]                   plot learning curves to a PNG file
+  operant doctor [RUN]                     examine a run: is it whole, can it be resumed?
   operant list [PATTERN]                   list agents, recipes and environments
 
 `operant train AGENT --help` explains every setting of an agent, and
@@ -52,6 +53,7 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
     "eval": (commands.evaluate, options.EvalOptions, "operant eval [RUN] [--episodes N] [--json]"),
     "play": (commands.play, options.PlayOptions, "operant play [RUN] [--record out.mp4]"),
     "plot": (commands.plot, options.PlotOptions, "operant plot [RUN ...] [--out curves.png]"),
+    "doctor": (doctor.doctor, doctor.DoctorOptions, "operant doctor [RUN] [--json]"),
     "list": (commands.list_, Config, "operant list [PATTERN]"),
 }
 

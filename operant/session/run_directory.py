@@ -62,13 +62,24 @@ def lock(run: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = file.read().decode(errors="replace").strip() or "unknown"
             raise UsageError(
-                f"{run}: is in use by process {holder}; wait for it to end, or stop it"
+                f"{run}: is in use by process {holder(run)}; wait for it to end, or stop it"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n".encode())
         yield
+
+
+def holder(run: Path) -> str:
+    """The id of the process that has locked a run; empty if none has."""
+    try:
+        with open_regular(run / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return (run / LOCK).read_text("utf-8", "replace").strip() or "unknown"
+    except OSError:  # it was never locked
+        return ""
+    return ""
 
 
 def provenance(
@@ -91,14 +102,20 @@ def provenance(
 
 def find_run(path: str | Path | None, root: Path, unfinished_only: bool = False) -> Path:
     """The run at `path`, or of that name under `root`; with None, the newest one."""
+    run = locate_run(path, root, unfinished_only)
+    check_plain(run)
+    return run
+
+
+def locate_run(path: str | Path | None, root: Path, unfinished_only: bool = False) -> Path:
+    """As `find_run`, whatever is in the run."""
     if path is not None:
         return _named_run(Path(path), root)
     runs = [r for r in _runs(root) if not (unfinished_only and (r / DONE).exists())]
     if not runs:
         kind = "unfinished run" if unfinished_only else "run"
         raise UsageError(f"{root}: holds no {kind}; name one, or start one with `operant train`")
-    newest = max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns)
-    return _named_run(newest, root)
+    return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns).resolve()
 
 
 def is_run(path: Path) -> bool:
@@ -127,9 +144,7 @@ def check_plain(run: Path) -> None:
 def _named_run(path: Path, root: Path) -> Path:
     for candidate in (path, root / path):
         if is_run(candidate):
-            found = candidate.resolve()  # a link to a run is the user's own, one in it is not
-            check_plain(found)
-            return found
+            return candidate.resolve()  # a link to a run is the user's own, one in it is not
     if path.exists():
         raise UsageError(f"{path}: is not a run; expected a directory with {CONFIG}")
     runs = [run.name for run in _runs(root)]

@@ -41,7 +41,8 @@ def make_manifest(
     return content | {"sha256": _own_hash(content)}
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint, if it is whole; its files are not looked at."""
     where = path / MANIFEST
     try:
         with open_regular(where) as file:
@@ -50,7 +51,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+    parts = [manifest.get(n) for n in ("files", "extra")] if isinstance(manifest, dict) else [None]
+    if not all(isinstance(part, dict) for part in parts):
         raise CheckpointError(f"{where}: is not a manifest")
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
@@ -66,7 +68,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def verify(path: Path) -> dict[str, Any]:
     """The manifest, after checking that every file matches it."""
-    manifest = _read_manifest(path)
+    manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
         try:
             found = digest(path / name)
