@@ -20,8 +20,9 @@ from operant.session.log import METRICS
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     settings: dict[str, Any] = {"steps": 600, "log_every": 200, "agent": {"length": 8}}
-    small = {"network": {"hidden": [8]}, "eval": {"episodes": 1}, "checkpoint": {"seconds": 1e-9}}
-    return operant.train("a2c", "CartPole-v1", runs=root, quiet=True, **settings, **small).path
+    settings |= {"network": {"hidden": [8]}, "eval": {"episodes": 1}}
+    settings["checkpoint"] = {"seconds": 1e-9}
+    return operant.train("a2c", "CartPole-v1", runs=root, quiet=True, **settings).path
 
 
 @pytest.fixture

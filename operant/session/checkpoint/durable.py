@@ -7,8 +7,9 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 PIECE = 1 << 23  # bytes read or written at once
 
@@ -68,7 +69,7 @@ class Durable:
             os.close(descriptor)
 
 
-def open_regular(path: Path, writing: bool = False) -> BinaryIO:
+def open_regular(path: Path, writing: bool = False) -> FileIO:
     """Open a regular file to read, or to read and write, made if need be; else an OSError.
 
     A link is not followed, a pipe or device not waited for.
@@ -93,13 +94,13 @@ def digest(path: Path) -> Digest:
     return Digest(size, hasher.hexdigest())
 
 
-def _pieces(file: BinaryIO) -> Iterator[memoryview]:
+def _pieces(file: FileIO) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(PIECE))
-    while count := file.readinto(buffer):  # type: ignore[attr-defined]  # a FileIO has it
+    while count := file.readinto(buffer):
         yield buffer[:count]
 
 
-def _write_all(file: BinaryIO, piece: bytes) -> None:
+def _write_all(file: FileIO, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[file.write(view) :]

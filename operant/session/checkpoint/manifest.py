@@ -46,13 +46,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
     where = path / MANIFEST
     try:
         with open_regular(where) as file:
-            manifest = json.loads(file.read(MAX_MANIFEST_SIZE))
+            manifest: Any = json.loads(file.read(MAX_MANIFEST_SIZE))
     except (ValueError, RecursionError):
         raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
-    parts = [manifest.get(n) for n in ("files", "extra")] if isinstance(manifest, dict) else [None]
-    if not all(isinstance(part, dict) for part in parts):
+    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra"):
         raise CheckpointError(f"{where}: is not a manifest")
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
@@ -64,6 +63,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
         raise CheckpointError(f"{where}: was altered")
     return manifest
+
+
+def _has_dicts(manifest: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(manifest.get(name), dict) for name in names)
 
 
 def verify(path: Path) -> dict[str, Any]:
