@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import re
+import select
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 
 from operant import __version__
-from operant.cli import commands, compare, options, sweep
+from operant.cli import commands, compare, doctor, options, sweep
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -31,6 +32,7 @@ Operant: deep reinforcement learning for PyTorch.
   operant plot [RUN ...]                   plot learning curves to a PNG file
   operant compare [RUN ...]                print what groups of runs reached
   operant sweep AGENT --grid SETTING=A,B   train combinations of settings
+  operant doctor [RUN]                     examine a run: is it whole?
   operant list [PATTERN]                   list agents, recipes and environments
 
 `operant train AGENT --help` explains every setting of an agent, and
@@ -59,6 +61,7 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
         options.SweepOptions,
         "operant sweep AGENT [--grid SETTING=VALUE,VALUE ...] [--seeds N]",
     ),
+    "doctor": (doctor.doctor, doctor.DoctorOptions, "operant doctor [RUN] [--json]"),
     "list": (commands.list_, Config, "operant list [PATTERN]"),
 }
 
@@ -119,7 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _dispatch(words)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise  # another pipe broke, such as one to a worker
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
@@ -131,6 +136,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _reader_is_gone() -> bool:
+    """Whether what reads our output, such as `head`, has closed it."""
+    line = select.poll()
+    try:
+        line.register(sys.stdout.fileno(), select.POLLOUT)
+    except (OSError, ValueError):  # there is no standard output
+        return False
+    return any(event & select.POLLERR for _, event in line.poll(0))
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -93,7 +93,7 @@ class Environment(ABC):
     def _call(self, call: Callable[[Any], Any], argument: Any) -> Any:
         try:
             return call(argument)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an environment's exit would end the run unsaid
             doing = call.__name__.strip("_")
             raise self.guard.fault(f"{doing} raised {type(error).__name__}: {error}") from error
 

@@ -7,11 +7,14 @@ rendering, functions) it leaves out; `exactness` tries whether the rest, all sav
 from __future__ import annotations
 
 import io
+import random
 import socket
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
+from inspect import isroutine
 from typing import Any
 
 import gymnasium
@@ -19,10 +22,16 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from operant.core.errors import EnvironmentFault
+from operant.envs.snapshot_random import (
+    read_random,
+    write_generator,
+    write_random,
+    write_random_state,
+)
 
 PLAIN = (type(None), bool, int, float, str, bytes)
 TENSOR_KINDS, TENSOR_ITEM = "biuf", 8  # kinds and largest item size of arrays that torch has, too
-OUTSIDE = (io.IOBase, socket.socket)  # whose state lies outside of the process
+OUTSIDE = (io.IOBase, socket.socket, random.SystemRandom)  # with a state outside of the process
 MAX_NAMED = 3  # attributes in a message
 OTHER = {"kind": "other"}  # stands for something that is not read
 FOREIGN = ("pygame", "torch", "multiprocessing", "threading", "logging", "importlib")
@@ -35,23 +44,28 @@ class Walk:
     seen: set[int] = field(default_factory=set)
     path: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # attributes left out, with their types
-    outside: list[str] = field(default_factory=list)  # those of them that are files or sockets
+    unsavable: list[str] = field(default_factory=list)  # those of them that are sure to change
 
     def leave_out(self, value: Any) -> dict[str, Any]:
         """The place holder of something that is not read."""
         name = ".".join(part for part in self.path if part != "env")  # without the wrappers
         self.unread.append(f"{name} ({type(value).__name__})")
-        if isinstance(value, OUTSIDE):
-            self.outside.append(self.unread[-1])
+        if isinstance(value, OUTSIDE) or _moves_on(value):
+            self.unsavable.append(self.unread[-1])
         return OTHER
 
 
+def _moves_on(value: Any) -> bool:
+    """Whether this is an iterator, such as a Python generator, whose place cannot be read."""
+    return isinstance(value, Iterator) and not hasattr(value, "__dict__")
+
+
 def capture(env: Any) -> dict[str, Any]:
-    """The state of an environment, or of a vector environment; an open file in it is an error."""
+    """The state of an environment or vector environment; an open file or iterator is an error."""
     walk = Walk()
     state = _read_object(env, walk)
-    if walk.outside:
-        raise EnvironmentFault(f"{', '.join(walk.outside)} cannot be saved")
+    if walk.unsavable:
+        raise EnvironmentFault(f"{', '.join(walk.unsavable)} cannot be saved")
     return state
 
 
@@ -64,7 +78,7 @@ def why_inexact(env: Any) -> str:
         return str(error)
     except Exception as error:  # whatever reading the attributes of a class raises
         return f"its state cannot be read ({type(error).__name__}: {error})"
-    found = walk.outside or walk.unread
+    found = walk.unsavable or walk.unread
     named = ", ".join(found[:MAX_NAMED]) + " and others" * (len(found) > MAX_NAMED)
     return f"{named} cannot be saved" if found else "a restored copy went on differently"
 
@@ -113,11 +127,7 @@ def _read_value(value: Any) -> dict[str, Any] | None:
         return {"kind": "complex", "parts": [value.real, value.imag]}
     if isinstance(value, Enum):
         return {"kind": "enum", "name": value.name}
-    if isinstance(value, np.random.Generator):
-        return {"kind": "generator", "state": value.bit_generator.state}
-    if isinstance(value, np.random.RandomState):
-        return {"kind": "random_state", "state": value.get_state(legacy=False)}
-    return None
+    return read_random(value)
 
 
 def _read_simulator(value: Any) -> dict[str, Any] | None:
@@ -138,7 +148,7 @@ def _read_simulator(value: Any) -> dict[str, Any] | None:
 
 def _read_object(value: Any, walk: Walk) -> dict[str, Any]:
     module = type(value).__module__.split(".")[0]
-    skipped = isinstance(value, gymnasium.Space | EnvSpec | type) or callable(value)
+    skipped = isinstance(value, gymnasium.Space | EnvSpec | type) or isroutine(value)
     if skipped or id(value) in walk.seen:
         return OTHER
     if module in FOREIGN or not hasattr(value, "__dict__") or isinstance(value, OUTSIDE):
@@ -199,19 +209,6 @@ def _write_enum(state: dict[str, Any], old: Any) -> Enum:
     return type(old)[state["name"]]
 
 
-def _write_generator(state: dict[str, Any], old: Any) -> np.random.Generator:
-    bits = getattr(np.random, state["state"]["bit_generator"])
-    found = old if isinstance(old, np.random.Generator) else np.random.Generator(bits())
-    found.bit_generator.state = state["state"]
-    return found
-
-
-def _write_random_state(state: dict[str, Any], old: Any) -> np.random.RandomState:
-    found = old if isinstance(old, np.random.RandomState) else np.random.RandomState()
-    found.set_state(state["state"])
-    return found
-
-
 def _write_ale(state: dict[str, Any], old: Any) -> Any:
     old.restoreState(import_module("ale_py").ALEState(np.asarray(state["state"]).tobytes()))
     return old
@@ -243,8 +240,9 @@ WRITERS = {
     "list": _write_parts,
     "deque": lambda state, old: deque(_write_parts(state, old), state["limit"]),
     "dict": _write_dict,
-    "generator": _write_generator,
-    "random_state": _write_random_state,
+    "generator": write_generator,
+    "random_state": write_random_state,
+    "random": write_random,
     "ale": _write_ale,
     "mujoco": _write_mujoco,
 }

@@ -32,24 +32,30 @@ def where(allocate: Allocate) -> str:
 
 
 class Disk:
-    """Arrays of zeros in files of `directory` that have no name, so none outlives the process."""
+    """Arrays of zeros in files of `directory` that have no name, so none outlives the process.
+
+    Their blocks are reserved: a write to a mapped file on a full disk would kill the process.
+    """
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.promised = 0  # bytes of arrays made, which the disk does not yet count as used
         free_space(directory)
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         size = prod(shape) * dtype.itemsize
-        free = free_space(self.directory) - self.promised
-        if size > free:
-            raise UsageError(
-                f"replay_dir = {self.directory!r}: has {free / 2**30:.1f} GiB free and the replay "
-                f"needs {size / 2**30:.1f} GiB more; lower replay_size or name another directory"
-            )
-        self.promised += size
         with TemporaryFile(dir=self.directory) as file:
-            return np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(size, 1))
+            except OSError as error:
+                raise self._refused(size, error) from None
+            return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+
+    def _refused(self, size: int, error: OSError) -> UsageError:
+        free = free_space(self.directory) / 2**30
+        return UsageError(
+            f"replay_dir = {self.directory!r}: {error.strerror}: {free:.1f} GiB are free and the "
+            f"replay needs {size / 2**30:.1f} GiB more; lower replay_size or name another directory"
+        )
 
 
 def free_space(directory: str) -> int:
@@ -96,9 +102,20 @@ def unpack(packed: dict[str, Any], target: Array) -> None:
     raw = target[: shape[0]].reshape(-1).view(np.uint8)
     at = 0
     for block in packed["blocks"]:
-        piece = np.frombuffer(zlib.decompress(block), np.uint8)
+        piece = np.frombuffer(_decompressed(block), np.uint8)
         raw[at : at + len(piece)] = piece
         at += len(piece)
+    if at != len(raw):
+        raise ValueError(f"saved rows hold {at} bytes, not {len(raw)}")
+
+
+def _decompressed(block: Any) -> bytes:
+    """One block; one that would grow beyond what was ever packed is refused, not unpacked."""
+    stream = zlib.decompressobj()
+    piece = stream.decompress(block, BLOCK)
+    if not stream.eof:
+        raise ValueError(f"a saved block is incomplete, or larger than {BLOCK} bytes")
+    return piece
 
 
 def saved(array: Array, compress: bool, directory: str = "") -> Any:

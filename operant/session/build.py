@@ -122,8 +122,8 @@ def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) 
     """Whole episodes in environments like those of training, with seeds of their own."""
     seed = seed_for(config.seed if seed is None else seed, "eval")
     env = config.env
-    if config.sampler == "parallel" and not native(env):
-        env = replace(env, manager="subproc")  # the sampler's workers do nothing meanwhile
+    if config.sampler != "serial" and not native(env):
+        env = replace(env, manager="subproc")  # which may crash without ending the run
     return Evaluation(partial(make_manager, env, seed), episodes, seed, config.eval.max_steps)
 
 

@@ -1,21 +1,25 @@
 """The metric log of a run: JSON lines, and TensorBoard events.
 
 `metrics.jsonl` depends on the seed alone, `timing.jsonl` on the clock. A checkpoint keeps how long
-the files were; a resumed run cuts them there, so that the log equals one of an uninterrupted run.
+the files were, and their SHA-256; a resumed run cuts them there, so that the log equals one of an
+uninterrupted run, and says so if they were altered.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from operant.core.errors import UsageError
+from operant.session.checkpoint.durable import open_regular
 
 if TYPE_CHECKING:
     from operant.session.tensorboard_file import EventFile
@@ -26,21 +30,23 @@ Series = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.
 
 
 class MetricLog:
-    """Writes metrics to the files of a run; `resume_offsets` is a `state_dict` to resume from."""
+    """Writes metrics to the files of a run; `resume_from` is a `state_dict` to go on from."""
 
     def __init__(
         self,
         directory: Path,
-        resume_offsets: Mapping[str, int] | None = None,
+        resume_from: Mapping[str, Any] | None = None,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
-        begin = resume_offsets or {}
+        begin = resume_from or {}
         self.step = int(begin.get("step", -1))
+        hashes = begin.get("sha256", {})
         self._files = {
-            name: _open_at(directory / name, begin.get(name, 0), warn) for name in (METRICS, TIMING)
+            name: LogFile(directory / name, begin.get(name, 0), hashes.get(name), warn)
+            for name in (METRICS, TIMING)
         }
         # Where TensorBoard's events go, and the step from which on it discards earlier ones.
-        self._events_at = directory / EVENTS, self.step + 1 if resume_offsets else None
+        self._events_at = directory / EVENTS, self.step + 1 if resume_from else None
         self._events: EventFile | None = None
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -61,17 +67,15 @@ class MetricLog:
 
     def flush(self) -> None:
         """Hand everything to the operating system, so that a killed process loses none of it."""
-        for file in self._files.values():
-            file.flush()
         if self._events is not None:
             self._events.flush()
 
-    def state_dict(self) -> dict[str, int]:
-        """The sizes of the files, after their content has reached the disk."""
+    def state_dict(self) -> dict[str, Any]:
+        """The sizes and hashes of the files, after their content has reached the disk."""
         self.flush()
-        for file in self._files.values():
-            os.fsync(file.fileno())
-        return {name: file.tell() for name, file in self._files.items()} | {"step": self.step}
+        hashes = {name: file.sync() for name, file in self._files.items()}
+        sizes = {name: file.size for name, file in self._files.items()}
+        return {**sizes, "step": self.step, "sha256": hashes}
 
     def close(self) -> None:
         for file in self._files.values():
@@ -82,7 +86,7 @@ class MetricLog:
 
 def read_metrics(run: Path) -> dict[str, Series]:
     """Steps and values by metric name; an incomplete last line is ignored."""
-    if not (run / METRICS).is_file():
+    if (run / METRICS).is_symlink() or not (run / METRICS).is_file():
         raise UsageError(f"{run}: holds no {METRICS}; expected the directory of a run")
     points: dict[str, list[tuple[int, float]]] = {}
     for name in (METRICS, TIMING):
@@ -101,7 +105,11 @@ def _series(points: list[tuple[int, float]]) -> Series:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         return
-    with path.open("rb") as file:
+    try:
+        plain = open_regular(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    with BufferedReader(plain) as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 return  # the writer was killed, or is still writing
@@ -113,18 +121,43 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _open_at(path: Path, offset: int, warn: Callable[[str], None]) -> BinaryIO:
-    """Open for writing at `offset`, cutting off what comes after it."""
-    path.touch()
-    size = path.stat().st_size
-    if size < offset:
-        warn(f"{path}: has {size} bytes, but had {offset} at its checkpoint; the log has a gap")
-        kept = path.read_bytes()
-        offset = kept.rfind(b"\n") + 1
-    file = path.open("r+b")
-    file.truncate(offset)
-    file.seek(offset)
-    return file
+class LogFile:
+    """One file of the log, written at its end; begins by cutting off what comes after `size`."""
+
+    def __init__(
+        self, path: Path, size: int, sha256: str | None, warn: Callable[[str], None]
+    ) -> None:
+        self._file = open_regular(path, writing=True)
+        kept = self._file.read(size)
+        if len(kept) < size:
+            warn(f"{path}: has {len(kept)} bytes, but had {size} at its checkpoint; lines are lost")
+            kept = kept[: kept.rfind(b"\n") + 1]
+        elif sha256 is not None and hashlib.sha256(kept).hexdigest() != sha256:
+            warn(f"{path}: was altered since its checkpoint; what it shows may be wrong")
+        self.size, self._hash = len(kept), hashlib.sha256(kept)
+        self._file.truncate(self.size)
+        self._file.seek(self.size)
+
+    def write(self, line: bytes) -> None:
+        """Add a line; one that the disk has no room for is not there at all."""
+        written = 0
+        try:
+            while written < len(line):
+                written += self._file.write(line[written:])
+        except OSError:
+            self._file.truncate(self.size)
+            self._file.seek(self.size)
+            raise
+        self.size += len(line)
+        self._hash.update(line)
+
+    def sync(self) -> str:
+        """The hash of all that was written, once it has reached the disk."""
+        os.fsync(self._file.fileno())
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _number(value: float) -> str:

@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import stat
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 
 from operant import __version__
 from operant.core.errors import UsageError, suggest
+from operant.session.checkpoint.durable import open_regular
 
 CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"
 LIBRARIES = ("torch", "numpy", "gymnasium")
@@ -51,23 +53,33 @@ def lock(run: Path) -> Iterator[None]:
 
     The kernel releases the lock when the process ends, for whatever reason.
     """
+    check_plain(run)
     try:
-        file = (run / LOCK).open("a+")
+        file = open_regular(run / LOCK, writing=True)
     except OSError as error:
         raise UsageError(f"{run}: cannot be written: {error.strerror}") from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
             raise UsageError(
-                f"{run}: is in use by process {holder}; wait for it to end, or stop it"
+                f"{run}: is in use by process {holder(run)}; wait for it to end, or stop it"
             ) from None
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        file.write(f"{os.getpid()}\n".encode())
         yield
+
+
+def holder(run: Path) -> str:
+    """The id of the process that has locked a run; empty if none has."""
+    try:
+        with open_regular(run / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return (run / LOCK).read_text("utf-8", "replace").strip() or "unknown"
+    except OSError:  # it was never locked
+        return ""
+    return ""
 
 
 def provenance(
@@ -90,13 +102,20 @@ def provenance(
 
 def find_run(path: str | Path | None, root: Path, unfinished_only: bool = False) -> Path:
     """The run at `path`, or of that name under `root`; with None, the newest one."""
+    run = locate_run(path, root, unfinished_only)
+    check_plain(run)
+    return run
+
+
+def locate_run(path: str | Path | None, root: Path, unfinished_only: bool = False) -> Path:
+    """As `find_run`, whatever is in the run."""
     if path is not None:
         return _named_run(Path(path), root)
     runs = [r for r in _runs(root) if not (unfinished_only and (r / DONE).exists())]
     if not runs:
         kind = "unfinished run" if unfinished_only else "run"
         raise UsageError(f"{root}: holds no {kind}; name one, or start one with `operant train`")
-    return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns)
+    return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns).resolve()
 
 
 def is_run(path: Path) -> bool:
@@ -104,10 +123,28 @@ def is_run(path: Path) -> bool:
     return (path / CONFIG).is_file()
 
 
+def check_plain(run: Path) -> None:
+    """Refuse a run that holds links, pipes or devices: through them, files elsewhere would change.
+
+    What is in a run was perhaps written by somebody else.
+    """
+    for directory, folders, files in os.walk(run):
+        for name in (*folders, *files):
+            path = Path(directory, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                continue
+            what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a directory"
+            raise UsageError(
+                f"{path}: is {what}; a run directory holds plain files and directories only, so "
+                f"remove it, or put what it leads to in its place"
+            )
+
+
 def _named_run(path: Path, root: Path) -> Path:
     for candidate in (path, root / path):
         if is_run(candidate):
-            return candidate
+            return candidate.resolve()  # a link to a run is the user's own, one in it is not
     if path.exists():
         raise UsageError(f"{path}: is not a run; expected a directory with {CONFIG}")
     runs = [run.name for run in _runs(root)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,7 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "exit": lambda: os._exit(7),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "throw": throw,
+    "sys exit": lambda: sys.exit(0),
     "hang": lambda: time.sleep(1e6),
 }
 WRONG: dict[str, tuple[Any, Any]] = {

@@ -39,6 +39,7 @@ def play(mode: str) -> None:
         ("reward none", "reward is None"),
         ("reward array", "expected one number"),
         ("throw", "step raised RuntimeError: the simulator broke"),
+        ("sys exit", "step raised SystemExit: 0"),
     ],
 )
 def test_what_breaks_the_contract_is_named_with_environment_and_step(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import zlib
 from mmap import mmap
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,12 +89,12 @@ def test_arrays_on_disk_are_zeros_that_keep_what_is_written(tmp_path: Path) -> N
     assert type(array) is np.ndarray
 
 
-def test_nothing_is_left_behind_and_no_disk_is_taken_before_it_is_written(tmp_path: Path) -> None:
+def test_nothing_is_left_behind_and_blocks_are_reserved(tmp_path: Path) -> None:
     before = storage.free_space(str(tmp_path))
-    array = Disk(str(tmp_path))((before // 2,), UINT8)
+    array = Disk(str(tmp_path))((1 << 28,), UINT8)
     assert list(tmp_path.iterdir()) == []
-    assert array.nbytes == before // 2
-    assert storage.free_space(str(tmp_path)) > before * 3 // 4
+    assert array.nbytes == 1 << 28
+    assert storage.free_space(str(tmp_path)) < before - (1 << 27)  # others write, too
 
 
 def test_without_a_directory_arrays_are_in_memory() -> None:
@@ -114,8 +116,24 @@ def test_a_directory_that_cannot_be_written_is_refused() -> None:
 def test_a_disk_too_small_is_refused_with_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=3, f_frsize=1 << 30))
-    disk = Disk(str(tmp_path))
-    disk((2 << 30,), UINT8)
-    with pytest.raises(UsageError, match=r"has 1.0 GiB free and the replay needs 2.0 GiB more"):
-        disk((2 << 30,), UINT8)
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=1, f_frsize=1 << 30))
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(UsageError, match=r"No space left.*1.0 GiB are free .* needs 2.0 GiB more"):
+        Disk(str(tmp_path))((2 << 30,), UINT8)
+
+
+def test_a_block_that_would_grow_without_end_is_refused() -> None:
+    packed = pack(np.zeros((1, 1, 8, 8), np.uint8))
+    packed["blocks"] = [np.frombuffer(zlib.compress(bytes(64 << 20)), np.uint8)]
+    with pytest.raises(ValueError, match="larger than"):
+        unpack(packed, np.zeros((1, 1, 8, 8), np.uint8))
+
+
+def test_blocks_that_hold_too_little_are_refused() -> None:
+    packed = pack(np.ones((2, 1, 8, 8), np.uint8))
+    packed["blocks"] = [np.frombuffer(zlib.compress(bytes(8)), np.uint8)]
+    with pytest.raises(ValueError, match="hold 8 bytes, not 128"):
+        unpack(packed, np.zeros((2, 1, 8, 8), np.uint8))

@@ -10,7 +10,8 @@ import paced
 import pytest
 
 from operant.agents.registry import AGENTS
-from operant.session.build import build
+from operant.envs.managers.subproc import SubProcEnvManager
+from operant.session.build import build, build_evaluation
 from operant.session.compose import compose
 from operant.session.runner import Runner
 from operant.session.session import Session
@@ -107,3 +108,11 @@ def test_names_of_the_package_are_those_of_its_modules() -> None:
 
     assert {name for name in package.__all__ if not hasattr(package, name)} == set()
     assert (package.Session, package.Runner) == (Session, Runner)
+
+
+@pytest.mark.parametrize("sampler", ["parallel", "async", "alternating"])
+def test_evaluation_is_in_workers_where_training_is(sampler: str) -> None:
+    config, _ = compose("ppo", {**TINY, "sampler": sampler})
+    manager = build_evaluation(config, 2).make_manager(2)
+    manager.close()
+    assert isinstance(manager, SubProcEnvManager)

@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 from operant.core.errors import UsageError
-from operant.session.log import MetricLog, read_metrics
+from operant.session.log import METRICS, MetricLog, read_metrics
 
 
 def write_steps(log: MetricLog, steps: range) -> None:
@@ -114,3 +114,30 @@ def test_a_line_that_is_no_metrics_is_named_with_its_number(tmp_path: Path, line
 def test_a_directory_without_metrics_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds no metrics\.jsonl"):
         read_metrics(tmp_path)
+
+
+def test_a_log_that_was_altered_since_its_checkpoint_is_told(tmp_path: Path) -> None:
+    log = MetricLog(tmp_path)
+    log.write(1, {"loss": 1.5})
+    log.write(2, {"loss": 2.5})
+    state = log.state_dict()
+    log.close()
+    path = tmp_path / METRICS
+    path.write_bytes(path.read_bytes().replace(b"1.5", b"1.6"))
+    told: list[str] = []
+    MetricLog(tmp_path, state, told.append).close()
+    assert [f"{path}: was altered since its checkpoint; what it shows may be wrong"] == told
+
+
+def test_a_log_that_goes_on_after_resuming_is_still_known_by_its_hash(tmp_path: Path) -> None:
+    log = MetricLog(tmp_path)
+    log.write(1, {"loss": 1.5})
+    state = log.state_dict()
+    log.close()
+    told: list[str] = []
+    again = MetricLog(tmp_path, state, told.append)
+    again.write(2, {"loss": 2.5})
+    state = again.state_dict()
+    again.close()
+    MetricLog(tmp_path, state, told.append).close()
+    assert told == []

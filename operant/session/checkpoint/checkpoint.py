@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,18 @@ from torch import Tensor
 from operant.core.errors import CheckpointError
 from operant.session.checkpoint.durable import Durable, open_regular
 from operant.session.checkpoint.encoding import decode, encode, safetensors
-from operant.session.checkpoint.manifest import MANIFEST, STATE, TENSORS, make_manifest, verify
+from operant.session.checkpoint.manifest import (
+    MANIFEST,
+    STATE,
+    TENSORS,
+    make_manifest,
+    read_manifest,
+    verify,
+)
 
 NAME = re.compile(r"ckpt-(\d{12})(\.old)?")  # `.old` exists only while its step is saved again
 TEMPORARY = ".tmp-"
+BROKEN = "not finite"  # in the manifest: names of weights
 MAPPED_SIZE = 64 << 20  # bytes from which on a tensor stays memory-mapped
 
 
@@ -44,12 +53,15 @@ def save(
     *,
     keep: int = 3,
     reasons: Sequence[str] = (),
+    broken: Sequence[str] = (),
     extra: dict[str, Any] | None = None,
     before: Callable[[str], None] = lambda operation: None,
 ) -> Path:
     """Save `state` as `ckpt-<step>`, then remove all but the `keep` newest.
 
-    `reasons` say why resuming from it is not bit for bit, if so; `extra` is kept in the manifest.
+    `reasons` say why resuming from it is not bit for bit, if so. `broken` names weights that are
+    not finite, if any: a run never goes on from such a checkpoint, and the newest without stays.
+    `extra` is kept in the manifest.
     Checkpoints of later steps, left by a run that was since resumed from earlier, are removed.
     """
     if step < 0 or keep < 1:
@@ -66,7 +78,8 @@ def save(
             TENSORS: files.write(temporary / TENSORS, safetensors(tensors)),
             STATE: files.write(temporary / STATE, [_json(skeleton)]),
         }
-        manifest = make_manifest(step, digests, list(reasons), extra or {})
+        told = {**(extra or {}), **({BROKEN: list(broken)} if broken else {})}
+        manifest = make_manifest(step, digests, list(reasons), told)
         files.write(temporary / MANIFEST, [_json(manifest, indent=1)])
         files.sync(temporary)
         verify(temporary)
@@ -103,13 +116,15 @@ def _copied(mapped: Tensor) -> Tensor:
 
 
 def newest(directory: Path, warn: Callable[[str], None] = lambda message: None) -> Checkpoint:
-    """The newest complete checkpoint; `warn` is called for each that is not.
+    """The newest complete checkpoint with finite weights; `warn` is called for each that is not.
 
     If there is none this is an error, so that a run never silently starts again.
     """
     found = listing(directory)
     for path in reversed(found):
         try:
+            if broken := broken_weights(path):
+                raise CheckpointError(f"{path}: {', '.join(broken[:3])} hold NaN or infinity")
             return load(path)
         except CheckpointError as error:
             warn(f"checkpoint refused: {error}")
@@ -117,6 +132,11 @@ def newest(directory: Path, warn: Callable[[str], None] = lambda message: None) 
         raise CheckpointError(f"{directory}: holds no checkpoint")
     names = ", ".join(path.name for path in found)
     raise CheckpointError(f"{directory}: none of its checkpoints is complete ({names})")
+
+
+def broken_weights(path: Path) -> list[str]:
+    """Names of weights in a checkpoint that are not finite, as its manifest says."""
+    return list(map(str, read_manifest(path)["extra"].get(BROKEN, ())))
 
 
 def listing(directory: Path) -> list[Path]:
@@ -149,12 +169,22 @@ def _publish(temporary: Path, final: Path, files: Durable) -> None:
 def _prune(directory: Path, step: int, keep: int, files: Durable) -> None:
     found = listing(directory)
     current = [path for path in found if _step(path) <= step and not path.name.endswith(".old")]
+    kept = {*current[-keep:], *_newest_finite(current)}
     for path in found:
-        if path not in current[-keep:]:
+        if path not in kept:
             # Renamed first: an interrupted removal leaves nothing that looks like a checkpoint.
             doomed = directory / f"{TEMPORARY}{path.name}"
             files.rename(path, doomed)
             files.remove(doomed)
+
+
+def _newest_finite(paths: Sequence[Path]) -> list[Path]:
+    """The last of these checkpoints whose weights are finite, if there is one."""
+    for path in reversed(paths):
+        with suppress(CheckpointError):  # one that cannot be read is no help
+            if not broken_weights(path):
+                return [path]
+    return []
 
 
 def _remove_leftovers(directory: Path, files: Durable) -> None:

@@ -7,8 +7,9 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 PIECE = 1 << 23  # bytes read or written at once
 
@@ -51,9 +52,13 @@ class Durable:
         source.rename(target)
         self.sync(target.parent)
 
-    def remove(self, directory: Path) -> None:
-        self.before(f"remove {directory.name}")
-        shutil.rmtree(directory)
+    def remove(self, path: Path) -> None:
+        """Remove a directory with all that is in it, or another file; of a link, not its target."""
+        self.before(f"remove {path.name}")
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
     def sync(self, directory: Path) -> None:
         self.before(f"sync {directory.name}/")
@@ -64,10 +69,15 @@ class Durable:
             os.close(descriptor)
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file; a link, pipe or device is an OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(descriptor, "rb", buffering=0)
+def open_regular(path: Path, writing: bool = False) -> FileIO:
+    """Open a regular file to read, or to read and write, made if need be; else an OSError.
+
+    A link is not followed, a pipe or device not waited for.
+    """
+    flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    file = os.fdopen(descriptor, "r+b" if writing else "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()
         raise OSError(None, "not a regular file", str(path))
@@ -84,13 +94,13 @@ def digest(path: Path) -> Digest:
     return Digest(size, hasher.hexdigest())
 
 
-def _pieces(file: BinaryIO) -> Iterator[memoryview]:
+def _pieces(file: FileIO) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(PIECE))
-    while count := file.readinto(buffer):  # type: ignore[attr-defined]  # a FileIO has it
+    while count := file.readinto(buffer):
         yield buffer[:count]
 
 
-def _write_all(file: BinaryIO, piece: bytes) -> None:
+def _write_all(file: FileIO, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[file.write(view) :]

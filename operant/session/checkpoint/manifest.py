@@ -41,16 +41,17 @@ def make_manifest(
     return content | {"sha256": _own_hash(content)}
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint, if it is whole; its files are not looked at."""
     where = path / MANIFEST
     try:
         with open_regular(where) as file:
-            manifest = json.loads(file.read(MAX_MANIFEST_SIZE))
+            manifest: Any = json.loads(file.read(MAX_MANIFEST_SIZE))
     except (ValueError, RecursionError):
         raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra"):
         raise CheckpointError(f"{where}: is not a manifest")
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
@@ -64,9 +65,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def _has_dicts(manifest: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(manifest.get(name), dict) for name in names)
+
+
 def verify(path: Path) -> dict[str, Any]:
     """The manifest, after checking that every file matches it."""
-    manifest = _read_manifest(path)
+    manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
         try:
             found = digest(path / name)

@@ -200,7 +200,11 @@ def test_a_step_can_be_saved_again(tmp_path: Path) -> None:
 def test_what_interrupted_saves_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".tmp-000000000003-999").mkdir()
     (tmp_path / ".tmp-000000000003-999" / "state.json").write_text("{")
+    (tmp_path / ".tmp-file").write_text("stray")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".tmp-link").symlink_to(tmp_path / "elsewhere")
     save(tmp_path, 4, {})
+    (tmp_path / "elsewhere").rmdir()
     assert names(tmp_path) == ["ckpt-000000000004"]
 
 
