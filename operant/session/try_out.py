@@ -24,6 +24,7 @@ from operant.session.machine import prepare
 from operant.session.resolve import resolve
 from operant.session.run_settings import RunConfig, as_file
 from operant.session.time_limit import limit_evaluation
+from operant.session.vector_env import fit_vector
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
@@ -38,8 +39,9 @@ def try_out(config: RunConfig) -> Trial:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
         config, unlimited = limit_evaluation(config, manager)
+        config, vector = fit_vector(config)
         config, why = resolve(config, spaces)
-        why = "\n".join(filter(None, (why, unlimited)))
+        why = "\n".join(filter(None, (why, unlimited, vector)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
         return Trial(config, spaces, _agent(config, spaces), why)
     finally:
