@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from operant.envs.env_checks import check_env as check_env
     from operant.run import Run as Run
     from operant.run import build_and_train as build_and_train
     from operant.run import load as load

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from operant import __version__
-from operant.cli import commands, options
+from operant.cli import check_env, commands, options
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -30,6 +30,7 @@ Operant: deep reinforcement learning for PyTorch.
   operant play [RUN]                       watch it, or --record out.mp4
   operant plot [RUN ...]                   plot learning curves to a PNG file
   operant list [PATTERN]                   list agents, recipes and environments
+  operant check-env ID|module:Class        find faults of an environment
 
 `operant train AGENT --help` explains every setting of an agent, and
 `operant COMMAND --help` the options of a command. RUN is a run directory, or
@@ -52,6 +53,11 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
     "play": (commands.play, options.PlayOptions, "operant play [RUN] [--record out.mp4]"),
     "plot": (commands.plot, options.PlotOptions, "operant plot [RUN ...] [--out curves.png]"),
     "list": (commands.list_, Config, "operant list [PATTERN]"),
+    "check-env": (
+        check_env.check_env,
+        options.CheckOptions,
+        "operant check-env ID|module:Class [--steps N] [--json]",
+    ),
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from operant.core.config import Config, Count, CountOrZero
 
@@ -58,3 +58,12 @@ class PlotOptions(Config):
     out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
     runs: str = "runs"  # directory of run directories
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Config):
+    """How long to check an environment, and how to tell the result."""
+
+    steps: Count = 200  # random steps to take; fewer for a slow environment
+    kwargs: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the environment
+    json: bool = False  # print the result as one JSON object

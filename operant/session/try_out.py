@@ -14,8 +14,10 @@ from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
+from operant.envs.env_checks import check_quickly
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
+from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
@@ -23,6 +25,7 @@ from operant.session.build import Trial, build_agent
 from operant.session.machine import prepare
 from operant.session.resolve import resolve
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.simulator import simulator_of
 from operant.session.time_limit import limit_evaluation
 from operant.session.vector_env import fit_vector
 
@@ -38,6 +41,8 @@ def try_out(config: RunConfig) -> Trial:
     try:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
+        if isinstance(manager, SimpleEnvManager):  # a vector form is no user's first try
+            check_quickly(simulator_of(manager), config.env.id)
         config, unlimited = limit_evaluation(config, manager)
         config, vector = fit_vector(config)
         config, why = resolve(config, spaces)
