@@ -14,6 +14,7 @@ from operant.config.values import convert
 from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
+from operant.core.objects import check_not_imported
 from operant.core.protocols import Agent
 from operant.envs.providers.passed import settings_of
 from operant.recipes import RECIPES
@@ -67,6 +68,7 @@ def train(
     `name` is that of the run directory.
     Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
+    check_not_imported()
     tree = {**settings, "env": settings_of(env_id, settings.get("env"))}
     config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)

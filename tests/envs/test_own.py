@@ -183,7 +183,7 @@ def test_a_function_that_takes_a_number_of_environments_is_given_it() -> None:
     [
         ({"id": "own_tasks:never_reset"}, "autoreset_mode is Disabled"),
         ({"time_limit": 3}, "time_limit = 3: own_tasks:same_step makes a VectorEnv"),
-        ({"manager": "subproc"}, "manager = 'subproc': own_tasks:same_step makes a VectorEnv"),
+        ({"manager": "simple"}, "id = 'own_tasks:same_step': makes a VectorEnv, whose"),
     ],
 )
 def test_what_a_vector_environment_cannot_have_is_refused(
@@ -197,3 +197,28 @@ def test_workers_cannot_share_out_a_vector_environment() -> None:
     config = EnvConfig(id="own_tasks:three_next_step", num_envs=3, manager="simple")
     with pytest.raises(UsageError, match="makes a VectorEnv"):
         make_part(config, 0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"id": "own_tasks:Corridor", "wrappers": ("own_tasks:Doubled",), "time_limit": 30},
+        {"id": "own_tasks:Corridor", "frame_stack": 3, "kwargs": {"length": 4}},
+        {"id": "own_tasks:make_corridor"},
+    ],
+)
+def test_environments_of_ones_own_resume_exactly(settings: dict[str, Any]) -> None:
+    one, other = (make_manager(EnvConfig(num_envs=2, **settings), seed) for seed in (1, 2))
+    actions = [{"action": np.array([i % 3 > 0, i % 5 > 0], np.int64)} for i in range(30)]
+    one.reset(1)
+    for action in actions[:15]:
+        one.step(action)
+    other.load_state_dict(one.state_dict())
+    assert one.exact
+    for action in actions[15:]:
+        seen = [manager.step(action) for manager in (one, other)]
+        assert (
+            seen[0].observation["observation"].tolist()
+            == seen[1].observation["observation"].tolist()
+        )
+        assert seen[0].reward.tolist() == seen[1].reward.tolist()

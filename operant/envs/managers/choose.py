@@ -92,8 +92,6 @@ def _check_envpool(config: EnvConfig) -> None:
 def _check_own_vector(config: EnvConfig) -> bool:
     """True; an error for settings that only single environments can have."""
     asked = [name for name in ("wrappers", "frame_stack", "time_limit") if getattr(config, name)]
-    if config.manager in ("simple", "subproc"):
-        asked.append("manager")
     if asked:
         raise UsageError(
             f"{asked[0]} = {getattr(config, asked[0])!r}: {config.id} makes a VectorEnv, and this "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,8 +28,8 @@ def own(env_id: str) -> Callable[..., Any] | None:
         return None
     try:
         found = find(env_id, "id")
-    except UsageError as error:
-        if isinstance(error.__cause__, ImportError):
+    except UsageError:
+        if env_id.partition(":")[0] not in sys.modules:
             raise
         return None  # the module has no such attribute, but may have registered such an id
     return _callable(env_id, found)
@@ -74,16 +75,18 @@ def make_vector(config: EnvConfig, make: Callable[..., Any]) -> Vector:
 
 
 def is_vector(config: EnvConfig) -> bool:
-    """Whether an id names what makes vector environments."""
-    make = own(config.id)
+    """Whether an id names what makes vector environments, and no manager of single ones is set."""
+    make = own(config.id) if config.manager in ("auto", "native") else None
     return make is not None and _size(config, make) is not None
 
 
 def size_of_vector(config: EnvConfig) -> int:
     """The number of environments in a vector environment that decides on it itself; 0 if none."""
     make = own(config.id)
-    if make is None or "num_envs" in _parameters(make) or "num_envs" in config.kwargs:
-        return int(config.kwargs.get("num_envs", 0)) if is_vector(config) else 0
+    if make is None or not is_vector(config):
+        return 0
+    if "num_envs" in _parameters(make):
+        return int(config.kwargs.get("num_envs", 0))
     return _size(config, make) or 0
 
 
