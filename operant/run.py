@@ -72,8 +72,9 @@ def train(
     tree = {**settings, "env": settings_of(env_id, settings.get("env"))}
     config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
-    if chosen and not quiet:
-        print(chosen)
+    if not quiet:
+        for line in filter(None, (chosen, session.trial.why)):
+            print(line)
     try:
         return _train(session, quiet)
     except UsageError:

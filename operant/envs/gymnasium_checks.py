@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("different from the unwrapped version|alternative render modes", "checker"),
+    Rule("different from the unwrapped|alternative render modes|Casting input x", "checker"),
     Rule("symmetric and normalized", "action bounds"),  # bounded actions are rescaled
     Rule("Box (observation|action) space m.* value is -?infinity", "action bounds"),  # ours tells
     Rule("truncates after 1 step", "end"),

@@ -119,9 +119,11 @@ def test_a_vector_environment_that_exists_once_is_not_evaluated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     vector = CounterVectorEnv(3, AutoresetMode.NEXT_STEP)
-    run = operant.train("a2c", vector, runs=tmp_path, **TINY)
+    run = operant.train("a2c", vector, runs=tmp_path, **{**TINY, "quiet": False})
     assert (run.config.env.num_envs, run.config.eval.every) == (3, None)
-    assert "there is no copy of the environments to try it on" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "there is no copy of the environments to try it on" in told.err
+    assert "no evaluation: here:CounterVectorEnv exists once, and trains; pass a" in told.out
     assert run.eval(3)["eval/episodes"] == 3  # afterwards it is free
 
 
