@@ -10,6 +10,7 @@ from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from operant.cli.sweep import sweep as sweep
+    from operant.envs.env_checks import check_env as check_env
     from operant.run import Run as Run
     from operant.run import build_and_train as build_and_train
     from operant.run import load as load

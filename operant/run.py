@@ -14,7 +14,9 @@ from operant.config.values import convert
 from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
+from operant.core.objects import check_not_imported
 from operant.core.protocols import Agent
+from operant.envs.providers.passed import settings_of
 from operant.recipes import RECIPES
 from operant.report.play import record, show
 from operant.report.progress import progress_of
@@ -47,7 +49,7 @@ class Run:
 
 def train(
     algorithm: str,
-    env_id: str | None = None,
+    env_id: Any = None,
     *,
     recipe: str = "auto",
     name: str = "",
@@ -60,16 +62,19 @@ def train(
 
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
 
-    `recipe` names the settings to start from, `"none"` gives the plain defaults. Without `env_id`
-    it is the recipe's own environment, or CartPole. `name` is that of the run directory.
+    The environment is an id, a class, a function that makes one, or a Gymnasium environment or
+    `VectorEnv`, which is made again. Without one it is the recipe's own, or CartPole.
+    `recipe` names the settings to start from, `"none"` gives the plain defaults.
+    `name` is that of the run directory.
     Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
-    named = {} if env_id is None else {"id": env_id}
-    tree = {**settings, "env": {**named, **settings.get("env", {})}}
+    check_not_imported()
+    tree = {**settings, "env": settings_of(env_id, settings.get("env"))}
     config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
-    if chosen and not quiet:
-        print(chosen)
+    if not quiet:
+        for line in filter(None, (chosen, session.trial.why)):
+            print(line)
     try:
         return _train(session, quiet)
     except UsageError:

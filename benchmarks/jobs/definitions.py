@@ -10,7 +10,7 @@ from typing import Any
 
 Settings = dict[str, Any]
 
-PONG: Settings = {"id": "ALE/Pong-v5", "reward_clip": 1.0, "atari_stack": 4, "frame_skip": 4}
+PONG: Settings = {"id": "ALE/Pong-v5", "reward_clip": 1.0, "frame_stack": 4, "frame_skip": 4}
 CARTPOLE_PPO: Settings = {
     "env": {"id": "CartPole-v1", "num_envs": 8},
     "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},

@@ -30,7 +30,7 @@ def environment(env: dict):
     if env["id"].startswith("ALE/"):
         game = env["id"].removeprefix("ALE/").removesuffix("-v5")
         made = make_atari_env(f"ale_py:{game}NoFrameskip-v4", n_envs=env["num_envs"], seed=1)
-        return VecFrameStack(made, env["atari_stack"])
+        return VecFrameStack(made, env["frame_stack"])
     return make_vec_env(env["id"], n_envs=env["num_envs"], seed=1)
 
 

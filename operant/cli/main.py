@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from operant import __version__
-from operant.cli import commands, compare, doctor, options, sweep
+from operant.cli import check_env, commands, compare, doctor, options, sweep
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -34,6 +34,7 @@ Operant: deep reinforcement learning for PyTorch.
   operant sweep AGENT --grid SETTING=A,B   train combinations of settings
   operant doctor [RUN]                     examine a run: is it whole?
   operant list [PATTERN]                   list agents, recipes and environments
+  operant check-env ID|module:Class        find faults of an environment
 
 `operant train AGENT --help` explains every setting of an agent, and
 `operant COMMAND --help` the options of a command. RUN is a run directory, or
@@ -63,6 +64,11 @@ COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
     ),
     "doctor": (doctor.doctor, doctor.DoctorOptions, "operant doctor [RUN] [--json]"),
     "list": (commands.list_, Config, "operant list [PATTERN]"),
+    "check-env": (
+        check_env.check_env,
+        options.CheckOptions,
+        "operant check-env ID|module:Class [--steps N] [--json]",
+    ),
 }
 
 

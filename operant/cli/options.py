@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from operant.core.config import Config, Count, CountOrZero
 
@@ -81,3 +81,12 @@ class SweepOptions(Config):
     name: str = ""  # of the sweep's directory; default: agent, environment and settings
     dry_run: bool = False  # print the runs, and stop
     quiet: bool = False  # print no line for each finished run
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Config):
+    """How long to check an environment, and how to tell the result."""
+
+    steps: Count = 200  # random steps to take; fewer for a slow environment
+    kwargs: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the environment
+    json: bool = False  # print the result as one JSON object

@@ -50,7 +50,7 @@ SYNONYMS: dict[str, str] = {
     "env.num_envs": "n_envs num_env n_env nenvs num_actors vec_num batch_b",
     "env.workers": "num_workers n_workers num_env_runners",
     "env.kwargs": "env_kwargs env_config make_kwargs",
-    "env.atari_stack": "frame_stack num_stack stack_num framestack n_stack",
+    "env.frame_stack": "atari_stack num_stack stack_num framestack n_stack",
     "env.frame_skip": "frameskip action_repeat repeat_action",
     "env.sticky": "repeat_action_probability sticky_actions action_repeat_probability",
     "env.time_limit": "max_episode_steps max_episode_length max_ep_len episode_length",

@@ -18,6 +18,7 @@ from operant.core.errors import UsageError
 NAME = re.compile(r"(?P<module>[^\W\d][\w.]*):(?P<name>[^\W\d][\w.]*)")
 HERE = "here"  # in the place of a module: known only to the process that was given the object
 _given: dict[str, Any] = {}  # objects that were passed, by the names they are saved under
+_importing: list[str] = []  # modules that are being imported for what they define
 
 
 def is_name(text: str) -> bool:
@@ -54,16 +55,28 @@ def find(name: str, setting: str) -> Any:
         )
     module, _, path = name.partition(":")
     try:
+        _importing.append(module)
         holder = importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{setting} = {name!r}: module {module!r} cannot be imported ({error}); "
             f"expected one in the current directory or on the Python path"
         ) from error
+    finally:
+        _importing.remove(module)
     try:
         return reduce(getattr, path.split("."), holder)
     except AttributeError:
         raise UsageError(f"{setting} = {name!r}: module {module!r} has no {path!r}") from None
+
+
+def check_not_imported() -> None:
+    """Raise an error if this is called while a module is imported for what it defines."""
+    if _importing:
+        raise UsageError(
+            f"{_importing[-1]}: trains whenever it is imported, also for a class that it defines; "
+            f'put what it runs under `if __name__ == "__main__":`'
+        )
 
 
 def _module_of(thing: Any) -> str:

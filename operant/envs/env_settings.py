@@ -14,12 +14,13 @@ Manager = Literal["auto", "simple", "subproc", "native"]
 class EnvConfig(Config):
     """Which environments to run, and how many."""
 
-    id: str = "CartPole-v1"  # Gymnasium id, `module:id`, or `envpool/<task>` for EnvPool
+    id: str = "CartPole-v1"  # Gymnasium id, `module:id`, `module:Class`, or `envpool/<task>`
     num_envs: Count = 8  # number of parallel environments
     manager: Manager = "auto"  # vector environment: auto is native if the task has one, else simple
     workers: CountOrZero = 0  # worker processes that step the environments; 0: one per CPU core
     kwargs: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the environment
-    atari_stack: Count = 4  # Atari: number of frames stacked in one observation
+    wrappers: tuple[str, ...] = ()  # Gymnasium wrappers `module:Wrapper`, the outermost last
+    frame_stack: CountOrZero = 0  # observations stacked in one; 0: four for Atari, else one
     frame_skip: Count = 4  # Atari: number of frames for which each action is repeated
     sticky: Fraction = 0.0  # Atari: sticky actions, the probability of repeating the last action
     time_limit: CountOrZero = 0  # steps after which an episode is truncated; 0: as registered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operant.core.seeds import seed_for
 from operant.envs.managers.native import OPAQUE
+from operant.envs.providers.passed import exists_once
 from operant.envs.snapshot import why_inexact
 from operant.session.run_settings import RunConfig
 from operant.session.simulator import simulator_of
@@ -12,6 +13,8 @@ from operant.session.try_out import one_environment
 
 def inexact_reason(config: RunConfig) -> str:
     """What of the environments of a run cannot be saved, found on one of them."""
+    if exists_once(config.env.id):
+        return "there is no copy of the environments to try it on"
     manager = one_environment(config)
     try:
         manager.reset(seed_for(config.seed, "env"))

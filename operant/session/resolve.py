@@ -15,6 +15,7 @@ from torch import Tensor
 from operant.agents.optimizer import compiled
 from operant.core import tree
 from operant.core.errors import UsageError
+from operant.core.objects import is_local
 from operant.core.spaces import Spaces, is_mask
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import cores, native
@@ -93,8 +94,11 @@ def worker_count(config: RunConfig) -> int:
 def choose_sampler(config: RunConfig, device: str) -> tuple[Changes, str]:
     """The sampler that `auto` stands for, as changes to the configuration, and why."""
     env = config.env
+    local = _known_here_only(config)
     if config.sampler != "auto":
         return {}, ""
+    if local:
+        return {"sampler": "serial"}, f"sampler serial: {local} is known to this process only"
     if env.manager != "auto":
         return {"sampler": "serial"}, ""
     if native(env):
@@ -102,6 +106,20 @@ def choose_sampler(config: RunConfig, device: str) -> tuple[Changes, str]:
     if env.num_envs == 1:
         return {"sampler": "serial"}, "sampler serial: there is one environment"
     return _choose_by_step_time(config, device, *measure_step(env))
+
+
+def _known_here_only(config: RunConfig) -> str:
+    """What was passed as an object that workers cannot import; an error if there are workers."""
+    local = next(filter(is_local, (config.env.id, *config.env.wrappers)), "")
+    samplers = ("parallel", "async", "alternating")
+    chosen = f"sampler = {config.sampler!r}" if config.sampler in samplers else ""
+    chosen = "env.manager = 'subproc'" if config.env.manager == "subproc" else chosen
+    if local and chosen:
+        raise UsageError(
+            f"{chosen}: worker processes cannot import {local}, which was passed as an object; "
+            f"define it at the top level of a module, or use sampler = 'serial'"
+        )
+    return local
 
 
 def _choose_by_step_time(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from operant.core.protocols import EnvironmentManager
 from operant.envs.providers.atari import is_atari
+from operant.envs.providers.own import limited
 from operant.session.run_settings import RunConfig
 from operant.session.simulator import simulator_of
 
@@ -29,6 +30,9 @@ def has_time_limit(config: RunConfig, manager: EnvironmentManager) -> bool:
     """Whether episodes are truncated after a number of steps, as far as one can tell."""
     if config.env.time_limit or is_atari(config.env.id):  # the emulator has a limit of its own
         return True
-    spec = getattr(simulator_of(manager), "spec", None)
+    simulator = simulator_of(manager)
+    if limited(simulator):
+        return True
+    spec = getattr(simulator, "spec", None)
     both = (spec, getattr(spec, "config", None))  # where EnvPool has it
     return any(getattr(settings, "max_episode_steps", None) for settings in both)

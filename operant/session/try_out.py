@@ -14,8 +14,10 @@ from operant.core.errors import EnvironmentFault, UsageError
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
+from operant.envs.env_checks import check_quickly
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
+from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
@@ -23,7 +25,9 @@ from operant.session.build import Trial, build_agent
 from operant.session.machine import prepare
 from operant.session.resolve import resolve
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.simulator import simulator_of
 from operant.session.time_limit import limit_evaluation
+from operant.session.vector_env import fit_vector
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
@@ -37,9 +41,12 @@ def try_out(config: RunConfig) -> Trial:
     try:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
+        if isinstance(manager, SimpleEnvManager):  # a vector form is no user's first try
+            check_quickly(simulator_of(manager), config.env.id)
         config, unlimited = limit_evaluation(config, manager)
+        config, vector = fit_vector(config)
         config, why = resolve(config, spaces)
-        why = "\n".join(filter(None, (why, unlimited)))
+        why = "\n".join(filter(None, (why, unlimited, vector)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
         return Trial(config, spaces, _agent(config, spaces), why)
     finally:

@@ -20,7 +20,7 @@ def manager_of(kind: Any, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["simple", "auto"])
 def test_one_game_and_a_batch_show_the_same_kind_of_frames(kind: str) -> None:
-    manager = manager_of(kind, atari_stack=3)
+    manager = manager_of(kind, frame_stack=3)
     seen = manager.reset(0)["observation"]
     assert seen.shape == (2, 3, 84, 84)
     assert seen.dtype == np.uint8
@@ -75,7 +75,7 @@ def test_rewards_are_raw(prefix: str) -> None:
 @pytest.mark.parametrize("kind", ["simple", "native"])
 def test_a_game_named_with_its_module_is_the_same_game(kind: Any) -> None:
     def play(env_id: str) -> tuple[int, list[bytes]]:
-        config = EnvConfig(id=env_id, num_envs=2, manager=kind, frame_skip=3, atari_stack=2)
+        config = EnvConfig(id=env_id, num_envs=2, manager=kind, frame_skip=3, frame_stack=2)
         manager, rng = make_manager(config, seed=0), np.random.default_rng(0)
         seen = [manager.reset(0)]
         for _ in range(12):
@@ -101,7 +101,7 @@ def test_what_would_falsify_returns_or_steps_is_refused(setting: str, message: s
 def test_envpool_takes_the_settings_of_atari() -> None:
     pytest.importorskip("envpool")
     config = EnvConfig(
-        id="envpool/Pong-v5", num_envs=2, frame_skip=3, sticky=0.25, atari_stack=2, time_limit=50
+        id="envpool/Pong-v5", num_envs=2, frame_skip=3, sticky=0.25, frame_stack=2, time_limit=50
     )
     manager: Any = make_manager(config, seed=0)
     assert manager.reset(0)["observation"].shape == (2, 2, 84, 84)

@@ -16,13 +16,14 @@ from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.managers.step_buffers import EnvFn
 from operant.envs.managers.subproc import SubProcEnvManager
-from operant.envs.providers import atari, envpool
+from operant.envs.providers import atari, envpool, own
 from operant.envs.providers.catalog import check_env_id, spec_of
 from operant.envs.providers.gymnasium import (
     frames_per_step,
     make_env,
     make_vector,
     operations_of,
+    plays_atari,
 )
 
 
@@ -67,10 +68,36 @@ def cores() -> int:
 def native(config: EnvConfig) -> bool:
     """Whether a configuration means a vector environment; an error where there is none."""
     check_env_id(config.id)
+    if envpool.is_envpool(config.id):
+        _check_envpool(config)
+    if own.is_vector(config):
+        return _check_own_vector(config)
     obstacle = _why_not_native(config)
     if config.manager == "native" and obstacle:
         raise UsageError(f"manager = 'native': {obstacle}; use manager = 'simple' or 'subproc'")
     return config.manager == "native" or (config.manager == "auto" and not obstacle)
+
+
+def _check_envpool(config: EnvConfig) -> None:
+    """Raise an error for settings that EnvPool's vector environments cannot have."""
+    stack = config.frame_stack > 1 and not plays_atari(config)
+    if config.wrappers or stack:
+        asked = "wrappers" if config.wrappers else "frame_stack"
+        raise UsageError(
+            f"{asked} = {getattr(config, asked)!r}: EnvPool has only vector environments, which "
+            f"cannot have it; leave it out, or use the id {envpool.task_of(config.id)!r}"
+        )
+
+
+def _check_own_vector(config: EnvConfig) -> bool:
+    """True; an error for settings that only single environments can have."""
+    asked = [name for name in ("wrappers", "frame_stack", "time_limit") if getattr(config, name)]
+    if asked:
+        raise UsageError(
+            f"{asked[0]} = {getattr(config, asked[0])!r}: {config.id} makes a VectorEnv, and this "
+            f"is for single environments; leave it out, or pass what makes one environment"
+        )
+    return True
 
 
 def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
@@ -82,6 +109,10 @@ def _why_not_native(config: EnvConfig) -> str:
     """What keeps a configuration from the native manager; empty if nothing does."""
     if envpool.is_envpool(config.id):
         return ""
+    if config.wrappers:
+        return f"wrappers = {config.wrappers!r} are for single environments"
+    if config.frame_stack > 1 and not atari.is_atari(config.id):
+        return f"frame_stack = {config.frame_stack} is for single environments"
     spec = spec_of(config.id)
     if spec is None or spec.vector_entry_point is None:
         return f"{config.id} has no vector form"

@@ -85,21 +85,23 @@ class ChannelFirst:
 
 @dataclass(frozen=True)
 class Hide:
-    """A vector without the entries at `indices`."""
+    """A vector, or every vector of a stack of them, without the entries at `indices`."""
 
     field: str
     indices: tuple[int, ...]
+    stacked: bool = False
 
     def space(self, space: Space) -> Space:
-        if not isinstance(space, gs.Box) or len(space.shape) != 1:
+        if not isinstance(space, gs.Box) or len(space.shape) != 1 + self.stacked:
             raise UsageError(
                 f"hide = {self.indices}: the observation is {space}; "
                 f"expected a plain vector, a Box of rank 1; leave `hide` empty"
             )
-        beyond = [i for i in self.indices if not 0 <= i < space.shape[0]]
-        if beyond or len(set(self.indices)) >= space.shape[0]:
+        size = space.shape[-1]
+        beyond = [i for i in self.indices if not 0 <= i < size]
+        if beyond or len(set(self.indices)) >= size:
             raise UsageError(
-                f"hide = {self.indices}: expected indices from 0 to {space.shape[0] - 1}, not all"
+                f"hide = {self.indices}: expected indices from 0 to {size - 1}, not all"
             )
         return gs.Box(self(space.low), self(space.high), dtype=np.dtype(space.dtype).type)
 
@@ -161,12 +163,12 @@ def _standard(name: str, space: Space, stacked: bool) -> list[Operation]:
     found: list[Operation] = []
     if space.dtype not in (np.float32, np.uint8):
         found.append(Cast(name))
-    if _channels_last(_shape(space)) and not stacked:
+    if channels_last(_shape(space)) and not stacked:
         found.append(ChannelFirst(name))
     return found
 
 
-def _channels_last(shape: Shape) -> bool:
+def channels_last(shape: Shape) -> bool:
     """Whether an observation is an image `[H, W, C]`: Gymnasium's layout, if both are possible."""
     if len(shape) != 3:
         return False

@@ -24,6 +24,7 @@ from operant.envs.env_settings import EnvConfig
 
 NAMESPACE = "ALE/"
 NOOPS = 30
+STACK = 4  # frames in one observation, unless the configuration says
 SIDE = 84
 CLIPS = "clips the returns that are reported too; set reward_clip = 1, which clips for learning"
 REFUSED = {  # arguments of vector environments
@@ -53,7 +54,7 @@ class Preprocess(NamedTuple):
     @classmethod
     def of(cls, config: EnvConfig) -> Preprocess:
         """The Atari settings of a configuration."""
-        return cls(config.atari_stack, config.frame_skip, config.sticky, config.time_limit)
+        return cls(config.frame_stack or STACK, config.frame_skip, config.sticky, config.time_limit)
 
 
 def is_atari(env_id: str) -> bool:

@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 from operant.core.errors import UsageError, suggest
 from operant.envs import probe_tasks
 from operant.envs.providers import envpool, minatar
+from operant.envs.providers.own import own
 
 PROVIDERS = {  # namespace: the module that registers its ids, and the extra that installs it
     "ALE": ("ale_py", "atari"),
@@ -40,6 +41,8 @@ def full_id(env_id: str) -> str:
     except Exception as error:  # whatever the module of an id such as `module:Name-v0` raises
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"env.id = {env_id!r}: cannot be imported: {what}") from error
+    if own(env_id):
+        return env_id
     module, colon, name = env_id.rpartition(":")
     found = spec_of(env_id)
     return f"{module}{colon}{found.id if found else name}"
@@ -47,6 +50,8 @@ def full_id(env_id: str) -> str:
 
 def check_env_id(env_id: str) -> None:
     """Raise an error for an id that cannot be made, before anything starts."""
+    if own(env_id):
+        return None
     module, _, name = env_id.rpartition(":")
     _import(module, env_id)
     _register(name.rpartition("/")[0], env_id)
@@ -56,7 +61,8 @@ def check_env_id(env_id: str) -> None:
     if spec is None:
         near = [name for name in gymnasium.registry if name.startswith(env_id[:3])]
         hint = suggest(env_id, near or gymnasium.registry)
-        raise UsageError(f"id = {env_id!r}: no such environment{hint}")
+        lacks = f"module {module!r} has no {name!r}, and " if module else ""
+        raise UsageError(f"id = {env_id!r}: {lacks}no such environment{hint}")
     if str(spec.entry_point).startswith(MUJOCO):
         provider("mujoco", env_id)
     return None
@@ -64,6 +70,8 @@ def check_env_id(env_id: str) -> None:
 
 def spec_of(env_id: str) -> EnvSpec | None:
     """What is registered under an id; without a version it is the latest, as in Gymnasium."""
+    if own(env_id):
+        return None
     name = env_id.rpartition(":")[2]
     versions = [known for known in gymnasium.registry if known.startswith(name + "-v")]
     latest = max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]), default="")

@@ -39,7 +39,7 @@ def make_vector(module: Any, config: EnvConfig, seed: int, **kwargs: Any) -> Any
     if is_atari(module, config.id):
         atari.refuse(config.id, kwargs)
         settings |= {
-            "stack_num": config.atari_stack,
+            "stack_num": config.frame_stack or atari.STACK,
             "frame_skip": config.frame_skip,
             "repeat_action_probability": config.sticky,
         }

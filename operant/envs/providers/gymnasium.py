@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 
 import gymnasium
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import TimeLimit
 
 from operant.core.errors import UsageError
+from operant.core.objects import find
 from operant.envs import snapshot
 from operant.envs.env_settings import EnvConfig
 from operant.envs.environment import Environment
+from operant.envs.preprocessing import frame_stack
 from operant.envs.preprocessing.observation import Hide, Operation
-from operant.envs.providers import atari, envpool
+from operant.envs.providers import atari, envpool, own
 from operant.envs.providers.catalog import check_env_id, provider
+from operant.envs.step_api import checked_reset
 
 Made = TypeVar("Made")
 
@@ -39,7 +43,8 @@ class GymEnv(Environment):
         spec = getattr(env, "spec", None)
         self.env_id = spec.id if spec is not None else type(env.unwrapped).__name__
         self.horizon = spec.max_episode_steps if spec is not None else None
-        info = env.reset()[1]  # only a reset shows whether action masks come in the info
+        # Only a reset shows whether action masks come in the info.
+        _, info = checked_reset(env.reset(), self.env_id)
         self._closed = False
         both = (env.observation_space, env.action_space)
         super().__init__(self.env_id, both, index, operations, info, atari.stacks_frames(env))
@@ -71,19 +76,31 @@ Env = GymEnv  # rlpyt's name
 
 def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) -> GymEnv:
     """Environment `index` of a configuration."""
+    env, operations = make_simulator(config, render_mode), operations_of(config)
+    if not atari.is_atari(config.id):
+        operations += frame_stack.merging(env, config.frame_stack)
+    return GymEnv(env, index, operations, frames_per_step(config))
+
+
+def make_simulator(config: EnvConfig, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+    """A Gymnasium environment of a configuration, with its wrappers, not yet used."""
     check_env_id(config.id)
     kwargs = config.kwargs | ({} if render_mode is None else {"render_mode": render_mode})
-    limit = {"max_episode_steps": config.time_limit} if config.time_limit else {}
-    operations = operations_of(config)
     if atari.is_atari(config.id):
         make = partial(atari.make, config.id, atari.Preprocess.of(config), **kwargs)
-        return GymEnv(_made(config.id, make), index, operations, config.frame_skip)
+        return wrapped(_made(config.id, make), config.wrappers)  # which see stacked frames
     if envpool.is_envpool(config.id):
         raise UsageError(
             f"id = {config.id!r}: EnvPool has no single environments; "
             f"expected manager = 'native' or the id {envpool.task_of(config.id)!r}"
         )
-    return GymEnv(_make_single(config.id, **limit, **kwargs), index, operations)
+    if make_own := own.own(config.id):
+        env = _made(config.id, partial(own.make_single, config.id, make_own, kwargs))
+        env = TimeLimit(env, config.time_limit) if config.time_limit else env
+    else:
+        limit = {"max_episode_steps": config.time_limit} if config.time_limit else {}
+        env = _make_single(config.id, **limit, **kwargs)
+    return frame_stack.stacked(wrapped(env, config.wrappers), config.frame_stack)
 
 
 def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
@@ -91,7 +108,9 @@ def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
     count, kwargs = config.num_envs, config.kwargs
     limit = {"max_episode_steps": config.time_limit} if config.time_limit else {}
     make: Callable[[], VectorEnv[Any, Any, Any]]
-    if atari.is_atari(config.id):
+    if make_own := own.own(config.id):
+        make = partial(own.make_vector, config, make_own)
+    elif atari.is_atari(config.id):
         make = partial(atari.make_vector, config.id, count, atari.Preprocess.of(config), **kwargs)
     elif envpool.is_envpool(config.id):
         module = provider("envpool", config.id)
@@ -106,18 +125,41 @@ def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
     return _made(config.id, make)
 
 
-def frames_per_step(config: EnvConfig) -> int:
-    """Simulator frames behind one step of the environments of a configuration."""
-    played = atari.is_atari(config.id) or (
+def wrapped(env: gymnasium.Env[Any, Any], wrappers: Sequence[str]) -> gymnasium.Env[Any, Any]:
+    """An environment in wrappers, the outermost last."""
+    for name in wrappers:
+        wrapper = find(name, "wrappers")
+        try:
+            env = wrapper(env)
+        except Exception as error:  # whatever the user's own constructor raises
+            what = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"wrappers = {name!r}: cannot be put around {env} ({what}); "
+                f"it is called with the environment alone"
+            ) from error
+        if not isinstance(env, gymnasium.Env):
+            made = type(env).__name__
+            raise UsageError(f"wrappers = {name!r}: gives a {made}; expected a gymnasium.Wrapper")
+    return env
+
+
+def plays_atari(config: EnvConfig) -> bool:
+    """Whether the environments of a configuration are Atari games, of ALE or of EnvPool."""
+    return atari.is_atari(config.id) or (
         envpool.is_envpool(config.id)
         and envpool.is_atari(provider("envpool", config.id), config.id)
     )
-    return config.frame_skip if played else 1
+
+
+def frames_per_step(config: EnvConfig) -> int:
+    """Simulator frames behind one step of the environments of a configuration."""
+    return config.frame_skip if plays_atari(config) else 1
 
 
 def operations_of(config: EnvConfig) -> list[Operation]:
     """The operations on observations that a configuration asks for."""
-    return [Hide("observation", tuple(config.hide))] if config.hide else []
+    stacked = config.frame_stack > 1 and not plays_atari(config)
+    return [Hide("observation", tuple(config.hide), stacked)] if config.hide else []
 
 
 def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
