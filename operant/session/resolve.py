@@ -42,6 +42,7 @@ Changes = dict[str, Any]  # to the fields of a RunConfig
 
 def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     """The configuration with every `auto` and 0 replaced, and the reasons, one a line."""
+    reward_discount(config)  # refused before an environment's step is measured
     device = resolve_device(config.device)
     changes, why_sampler = choose_sampler(config, device)
     config = replace(config, device=device, **changes)
@@ -70,6 +71,20 @@ def resolve_device(device: str) -> str:
         first = str(error).splitlines()[0]
         raise UsageError(f"device = {device!r}: {first}; expected cpu, cuda …") from error
     return chosen
+
+
+def reward_discount(config: RunConfig) -> float | None:
+    """The discount factor of the returns that rewards are normalised by; None: they are not."""
+    if not config.env.normalize_reward:
+        return None
+    gamma = getattr(config.agent, "gamma", None)
+    if not isinstance(gamma, int | float):
+        raise UsageError(
+            f"env.normalize_reward = True: divides rewards by the deviation of returns discounted "
+            f"by agent.gamma, and {type(config.agent).__name__} has none; add a field `gamma`, or "
+            f"set env.normalize_reward = False"
+        )
+    return float(gamma)
 
 
 def choose_threads(config: RunConfig, images: bool) -> int:
