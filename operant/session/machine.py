@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from operant.envs.managers.choose import cores
+
 MIB = 1 << 20
 # Blocks up to this size are reused instead of mapped; glibc before 2.35 accepts only the second.
 REUSED_SIZES = (64 * MIB, 32 * MIB)
@@ -49,8 +51,7 @@ def default_threads() -> range:
         return range(1, logical + 1)
     named = [line for line in lines if line.startswith(("physical id", "core id"))]
     physical = len(set(zip(named[::2], named[1::2], strict=False)))
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
-    return range(min(physical or 1, usable), logical + 1)
+    return range(min(physical or 1, cores()), logical + 1)
 
 
 def keep_memory() -> None:
