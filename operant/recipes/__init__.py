@@ -4,7 +4,7 @@
 `--recipe` names another one or `none`. A recipe holds what a configuration file could.
 """
 
-from operant.recipes import atari_games, cartpole, minatar_games, pendulum
+from operant.recipes import atari_games, cartpole, minatar_games, mujoco_tasks, pendulum
 from operant.session.recipe import Recipe
 
 RECIPES: tuple[Recipe, ...] = (
@@ -12,6 +12,7 @@ RECIPES: tuple[Recipe, ...] = (
     *pendulum.RECIPES,
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
+    *mujoco_tasks.RECIPES,
 )
 
 __all__ = ["RECIPES"]
