@@ -7,7 +7,7 @@ RECIPES = (
         name="ppo-pendulum",
         algorithm="ppo",
         pattern="Pendulum-v1",
-        about="mean return -196 at 100k steps, one seed",
+        about="mean return -196 at 100k steps, one seed; -905 by plain defaults",
         settings={
             "steps": 100_000,
             "env": {"num_envs": 8, "normalize_reward": True},
