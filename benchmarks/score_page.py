@@ -58,8 +58,8 @@ def cell(lines: Sequence[Line]) -> str:
     scores = reached(lines)
     if not scores:
         return "–" if lines else ""
-    low, high = min(scores), max(scores)
-    return f"{iqm(scores):,.1f} ({low:,.1f} to {high:,.1f})"
+    spread = f"{min(scores):,.1f} to {max(scores):,.1f}" if len(scores) > 1 else "one run"
+    return f"{iqm(scores):,.1f} ({spread})"
 
 
 def draw(suite: str, lines: Sequence[Line], path: Path) -> None:
@@ -93,6 +93,7 @@ def _panel(axes: Axes, task: Task, scores: Sequence[Sequence[float]], named: boo
     axes.set_title(f"{task.env}, {task.agent}, {steps}", loc="left", fontsize="small")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.tick_params(labelsize="x-small", color=GREY)
+    axes.locator_params(axis="x", nbins=5)
     axes.spines[["top", "right"]].set_visible(False)
 
 

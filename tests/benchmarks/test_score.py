@@ -79,7 +79,7 @@ def test_a_contender_without_settings_has_a_dash_and_one_that_was_not_run_nothin
 ) -> None:
     monkeypatch.setitem(SUITES, "classic", [TASK])
     row = score_page.table("classic", [line(), line("zoo", skipped="none")]).splitlines()[-1]
-    assert row == "| CartPole-v1 | ppo | 512 | 100.0 (100.0 to 100.0) |  |  | – |"
+    assert row == "| CartPole-v1 | ppo | 512 | 100.0 (one run) |  |  | – |"
 
 
 def test_an_unknown_contender_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
