@@ -4,7 +4,8 @@
 
 Every run is a process of its own with one thread. Results are lines of JSON in
 `benchmarks/results/score-SUITE.jsonl`; what is there already is not run again, so a suite that was
-stopped goes on. Prints a table of interquartile means and ranges over seeds, and draws a picture.
+stopped goes on. Prints a table of interquartile means and ranges over seeds, and puts it into
+`docs/scores.md` with a picture.
 """
 
 from __future__ import annotations
@@ -20,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import python_of
-from benchmarks.suites import CONTENDERS, SUITES, Task
-from operant.report.statistics import iqm
+from benchmarks.score_page import Key, Line, key_of, publish, table
+from benchmarks.suites import CONTENDERS, SUITES
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 LIMIT = 7_200.0  # seconds of one run
-Line = dict[str, Any]  # env, agent, steps, num_envs, contender, seed, and score or skipped
-Key = tuple[Task, str, int]  # a task, who does it, and its seed
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -54,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             told = line.get("score", line.get("skipped"))
             print(f"  {done}/{len(missing)} {title(line)}: {told}", flush=True)
     print(table(options.suite, lines))
+    print(f"{publish(options.suite, lines)}: written")
     if failed:
         sys.exit(f"{failed} runs failed; the same command repeats them")
 
@@ -117,35 +117,9 @@ def append(path: Path, line: Line) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def key_of(line: Line) -> Key:
-    """Which run a line is of."""
-    return Task(line["env"], line["agent"], line["steps"]), line["contender"], line["seed"]
-
-
 def title(line: Line) -> str:
     """A run in a few words."""
     return f"{line['contender']} {line['agent']} {line['env']} seed {line['seed']}"
-
-
-def table(suite: str, lines: Sequence[Line]) -> str:
-    """A row a task, a column a contender: the interquartile mean and the range over seeds."""
-    names = list(CONTENDERS)
-    rows = [f"| task | agent | steps | {' | '.join(CONTENDERS.values())} |"]
-    rows.append("|---|---|---:|" + "---:|" * len(names))
-    for task in SUITES[suite]:
-        cells = [cell([x for x in lines if key_of(x)[:2] == (task, name)]) for name in names]
-        if any(cells):
-            rows.append(f"| {task.env} | {task.agent} | {task.steps:,} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def cell(lines: Sequence[Line]) -> str:
-    """What a contender reached."""
-    scores = [line["score"] for line in lines if "score" in line]
-    if not scores:
-        return "–" if lines else ""
-    low, high = min(scores), max(scores)
-    return f"{iqm(scores):,.1f} ({low:,.1f} to {high:,.1f})"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ON_POLICY, REPLAY = 8, 1  # environments, by the kind of agent
+MAX_STEPS = 1_000  # of an evaluation episode in environments without a time limit
 # By contender: what it is called in tables.
 CONTENDERS = {
     "operant": "Operant, plain defaults",

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.suites import MAX_STEPS
 from operant.recipes import RECIPES
 from operant.session.build import build_evaluation
 from operant.session.compose import compose
@@ -27,7 +28,7 @@ def main() -> None:
         "compile": "off",
         "sampler": "serial",
         "env": {"id": env, "num_envs": int(num_envs)},
-        "eval": {"every": count, "episodes": 1},
+        "eval": {"every": count, "episodes": 1, "max_steps": MAX_STEPS},
     }
     config, found = compose(agent, tree, recipe=recipe, recipes=RECIPES)
     if recipe == "auto" and found is None:

@@ -8,11 +8,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import gymnasium
 import torch
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
+
+from benchmarks.suites import MAX_STEPS
 
 KINDS = {"a2c": A2C, "dqn": DQN, "ppo": PPO, "sac": SAC}
 EPISODES, EVAL_SEED = 20, 1_000
@@ -58,7 +61,8 @@ def main() -> None:
     if model is None:
         print(json.dumps({"skipped": "RL Zoo has no settings"}))
         return
-    played = make_vec_env(env, n_envs=1, seed=EVAL_SEED)
+    limit = {} if gymnasium.spec(env).max_episode_steps else {"max_episode_steps": MAX_STEPS}
+    played = make_vec_env(env, n_envs=1, seed=EVAL_SEED, env_kwargs=limit)
     if statistics is not None:
         played = normalized(statistics, played)
     mean, _ = evaluate_policy(model, played, n_eval_episodes=EPISODES, deterministic=True)

@@ -26,5 +26,6 @@ class EnvConfig(Config):
     time_limit: CountOrZero = 0  # steps after which an episode is truncated; 0: as registered
     hide: tuple[int, ...] = ()  # indices of a vector observation to hide from the agent
     reward_clip: NotNegative = 0.0  # clip rewards for learning to [-x, x]; 0: no clipping
+    normalize_reward: bool = False  # then divide them by the deviation of the discounted return
     step_timeout: Positive = 60.0  # seconds after which a worker that does not reply is restarted
     max_restarts: CountOrZero = 3  # restarts of a worker within ten minutes before the run fails

@@ -4,14 +4,16 @@
 `--recipe` names another one or `none`. A recipe holds what a configuration file could.
 """
 
-from operant.recipes import atari_games, cartpole, minatar_games, pendulum
+from operant.recipes import atari_games, cartpole, minatar_games, mujoco_tasks, pendulum, toy_text
 from operant.session.recipe import Recipe
 
 RECIPES: tuple[Recipe, ...] = (
     *cartpole.RECIPES,
     *pendulum.RECIPES,
+    *toy_text.RECIPES,
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
+    *mujoco_tasks.RECIPES,
 )
 
 __all__ = ["RECIPES"]

@@ -4,6 +4,18 @@ from operant.session.recipe import Recipe
 
 RECIPES = (
     Recipe(
+        name="ppo-pendulum",
+        algorithm="ppo",
+        pattern="Pendulum-v1",
+        about="mean return -196 at 100k steps, one seed; -905 by plain defaults",
+        settings={
+            "steps": 100_000,
+            "env": {"num_envs": 8, "normalize_reward": True},
+            "network": {"normalize": True},
+            "agent": {"length": 256, "minibatch": 64, "epochs": 10, "lr": 1e-3, "gamma": 0.9},
+        },
+    ),
+    Recipe(
         name="sac-pendulum",
         algorithm="sac",
         pattern="Pendulum-v1",

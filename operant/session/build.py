@@ -30,8 +30,9 @@ from operant.samplers.collector import Collecting
 from operant.samplers.evaluate import Evaluation, never
 from operant.samplers.explorer import Explorer
 from operant.samplers.parallel import ParallelSampler, Share
+from operant.samplers.reward_normalizer import RewardNormalizer
 from operant.samplers.serial import SerialSampler
-from operant.session.resolve import worker_count
+from operant.session.resolve import reward_discount, worker_count
 from operant.session.run_settings import RunConfig
 
 
@@ -55,7 +56,10 @@ def build(trial: Trial, stopping: Callable[[], bool] = never) -> LocalWorker:
     sampler = build_sampler(config, agent, evaluation)
     if config.compile == "on":
         agent.compile()
-    return LocalWorker(Explorer(sampler), agent.memory, agent)
+    gamma = reward_discount(config)
+    normalizer = None if gamma is None else RewardNormalizer(config.env.num_envs, gamma)
+    explorer = Explorer(sampler, reward_normalizer=normalizer)
+    return LocalWorker(explorer, agent.memory, agent)
 
 
 class PartsOfRun:

@@ -13,7 +13,7 @@ class Recipe:
 
     name: str
     algorithm: str
-    pattern: str  # of environment ids, such as ALE/*
+    pattern: str  # of environment ids, such as ALE/*; several are separated by spaces
     about: str  # what can be expected of it
     settings: dict[str, Any] = field(default_factory=dict)  # as in a configuration file
 
@@ -23,8 +23,8 @@ class Recipe:
     @property
     def own_env(self) -> str:
         """The id of its environment, if it is for one only; empty otherwise."""
-        return "" if set(self.pattern) & set("*?[") else self.pattern
+        return "" if set(self.pattern) & set("*?[ ") else self.pattern
 
     def fits(self, env_id: str) -> bool:
         """Whether the recipe is for this environment."""
-        return fnmatchcase(env_id, self.pattern)
+        return any(fnmatchcase(env_id, pattern) for pattern in self.pattern.split())

@@ -23,6 +23,7 @@ from operant.envs.providers.gymnasium import make_env
 from operant.networks.precision import resolve_precision
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
+from operant.session.machine import given_threads
 from operant.session.run_settings import RunConfig
 
 PROBE_SECONDS = 0.25  # for measuring how long a step of the environment takes
@@ -30,9 +31,10 @@ SLOW_STEP = 100e-6  # seconds of a step above which a process that waits for it 
 MIN_STEP_SAVING = 0.4e-3  # seconds that workers must save in a step of all environments
 MIN_BATCH_SAVING = 1e-3  # seconds that they must save in a batch, to be worth waking up
 MAX_WAITING_PROCESSES = 64  # for environments that mostly wait, such as those behind a network
-# Multiplications in a layer from which on several threads pay: between 64x64 and 256x256 units for
-# 256 rows.
-MIN_THREADED_PRODUCTS = 4_000_000
+# Multiplications in a layer from which on several threads pay: 256x256 units for 256 rows, where a
+# gradient step took 1.0 ms with two and 1.4 with one. A quarter of it, 128x128 units, lost 2 %, and
+# half of it gained a tenth on idle cores, which a busy machine takes back.
+MIN_THREADED_PRODUCTS = 16_000_000
 # Compiling takes 10 to 30 s, and saves half a millisecond or more in each gradient step.
 MIN_COMPILED_STEPS = 25_000
 MAX_ERROR_LENGTH = 160  # characters of a compiler's message that are shown
@@ -43,6 +45,7 @@ Changes = dict[str, Any]  # to the fields of a RunConfig
 
 def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     """The configuration with every `auto` and 0 replaced, and the reasons, one a line."""
+    reward_discount(config)  # refused before an environment's step is measured
     device = resolve_device(config.device)
     changes, why_sampler = choose_sampler(config, device)
     config = replace(config, device=device, **changes)
@@ -52,7 +55,7 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     every = max(1, config.steps // EVALUATIONS) if config.eval.every == 0 else config.eval.every
     config = replace(
         config,
-        threads=config.threads or choose_threads(config, images),
+        threads=config.threads or given_threads() or choose_threads(config, images),
         network=replace(config.network, precision=precision),
         compile=compile_,
         eval=replace(config.eval, every=every),
@@ -71,6 +74,20 @@ def resolve_device(device: str) -> str:
         first = str(error).splitlines()[0]
         raise UsageError(f"device = {device!r}: {first}; expected cpu, cuda …") from error
     return chosen
+
+
+def reward_discount(config: RunConfig) -> float | None:
+    """The discount factor of the returns that rewards are normalised by; None: they are not."""
+    if not config.env.normalize_reward:
+        return None
+    gamma = getattr(config.agent, "gamma", None)
+    if not isinstance(gamma, int | float):
+        raise UsageError(
+            f"env.normalize_reward = True: divides rewards by the deviation of returns discounted "
+            f"by agent.gamma, and {type(config.agent).__name__} has none; add a field `gamma`, or "
+            f"set env.normalize_reward = False"
+        )
+    return float(gamma)
 
 
 def choose_threads(config: RunConfig, images: bool) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import gymnasium
 import pytest
 import torch
 
@@ -23,11 +24,12 @@ SMALL = {
     "sac": ["--agent.learning-starts=16"],
 }
 EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}
+MUJOCO = [i for i, spec in gymnasium.registry.items() if ".envs.mujoco." in str(spec.entry_point)]
 
 
 def env_id(recipe: Recipe) -> str:
     """An environment that the recipe is for, if its package is installed."""
-    found = EXAMPLES.get(recipe.pattern, recipe.pattern)
+    found = EXAMPLES.get(recipe.pattern, recipe.pattern.split()[0])
     try:
         check_env_id(found)
     except UsageError as error:
@@ -146,3 +148,33 @@ def test_a_schedule_in_steps_stays_as_it_is() -> None:
     flags = ["--agent.lr", "linear(1e-3, 0, 50)", "--steps", "300"]
     config, _ = compose("ppo", {}, flags, recipes=RECIPES)
     assert config.agent.lr == Schedule(1e-3, 0.0, 50)  # type: ignore[attr-defined]  # its own
+
+
+def test_a_pattern_has_alternatives() -> None:
+    recipe = Recipe("x", "ppo", "Hopper-v[45] Humanoid*-v5", about="")
+    named = [
+        "Hopper-v4",
+        "HumanoidStandup-v5",
+        "Humanoid-v4",
+        "Hopper-v5 Humanoid-v5",
+        "XHopper-v5",
+    ]
+    assert [recipe.fits(env_id) for env_id in named] == [True, True, False, False, False]
+    assert recipe.own_env == ""
+    with pytest.raises(UsageError, match=r"--recipe x: is for Hopper-v\[45\] Humanoid\*-v5; name"):
+        compose("ppo", {}, [], "x", [recipe])
+
+
+@pytest.mark.parametrize("name", [i for i in MUJOCO if i.endswith("-v5")])
+def test_every_mujoco_task_has_a_recipe_for_ppo(name: str) -> None:
+    config, recipe = compose("ppo", {"env": {"id": name}}, recipes=RECIPES)
+    assert recipe is not None
+    assert recipe.name == "ppo-mujoco"
+    assert config.env.normalize_reward
+    assert config.network.normalize
+    assert config.agent.length * config.env.num_envs == 2_048
+
+
+@pytest.mark.parametrize("name", ["ALE/Breakout-v5", "MyOwnTask-v5"])
+def test_the_recipe_for_mujoco_is_for_nothing_else(name: str) -> None:
+    assert not any(r.fits(name) for r in RECIPES if r.name == "ppo-mujoco")

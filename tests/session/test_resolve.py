@@ -43,8 +43,9 @@ def cartpole(algorithm: str = "a2c", **settings: Any) -> RunConfig:
 
 @pytest.fixture(autouse=True)
 def _this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two cores, and a compiler that works."""
+    """Two cores, no number of threads that was given, and a compiler that works."""
     monkeypatch.setattr(resolve, "cores", lambda: 2)
+    monkeypatch.setattr(resolve, "given_threads", int)
     monkeypatch.setattr(resolve, "compile_failure", str)
 
 
