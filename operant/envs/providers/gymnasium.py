@@ -76,8 +76,11 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
     limit = {"max_episode_steps": config.time_limit} if config.time_limit else {}
     operations = operations_of(config)
     if atari.is_atari(config.id):
-        make = partial(atari.make, config.id, atari.Preprocess.of(config), **kwargs)
-        return GymEnv(_made(config.id, make), index, operations, config.frame_skip)
+        place = (index, config.num_envs)
+        make = partial(atari.make, config.id, atari.Preprocess.of(config), place, **kwargs)
+        game = GymEnv(_made(config.id, make), index, operations, config.frame_skip)
+        game.horizon = config.time_limit or None
+        return game
     if envpool.is_envpool(config.id):
         raise UsageError(
             f"id = {config.id!r}: EnvPool has no single environments; "
