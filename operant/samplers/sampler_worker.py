@@ -9,14 +9,13 @@ from typing import NamedTuple
 import torch
 
 from operant.core import tree
-from operant.core.experience import TrajInfo
 from operant.core.protocols import EnvironmentManager, Rows
 from operant.core.spaces import Spaces
 from operant.memory.rollout import RolloutCache
 from operant.processes.shared_memory import ArrayAllocator
 from operant.processes.weights import unpack
 from operant.processes.worker import Commands, run_service
-from operant.samplers.collector import Collecting, Collector
+from operant.samplers.collector import Collecting, Collector, Ended
 from operant.samplers.shared_buffers import BufferLayout, SharedBuffers
 from operant.samplers.trajectory import TrajTracker
 
@@ -73,7 +72,7 @@ class RemoteCollector:
         self.collector.start_envs(int(b.seed[0]), int(b.decorrelate[0]))
         self.collector.start_agent()
 
-    def collect(self) -> list[TrajInfo]:
+    def collect(self) -> list[Ended]:
         """Fill this worker's part of a chunk; returns the episodes that ended."""
         self._go_to(0)
         self.actor.carry_on(self.buffers.read_carried(0))
@@ -83,7 +82,7 @@ class RemoteCollector:
         self.buffers.seconds[self.index] = list(seconds.values())
         for name in seconds:
             seconds[name] = 0.0
-        return finished
+        return list(zip(self.collector.ends, finished, strict=True))
 
     def _go_to(self, cursor: int) -> None:
         self.collector.cache = self.caches[int(self.buffers.chunk[0])]

@@ -24,17 +24,20 @@ from gymnasium.wrappers import (
 
 from operant.core.errors import UsageError
 from operant.envs.env_settings import EnvConfig
+from operant.envs.lives import LifeLoss
 
 NAMESPACE = "ALE/"
 NOOPS = 30  # one more than the frames at the start of a game
 SEEDS = 2**31  # the emulator takes a seed as an int
 SIDE = 84
 CLIPS = "clips the returns that are reported too; set reward_clip = 1, which clips for learning"
+INSTEAD = "set episodic_life = true, under which a lost life ends an episode for learning only"
 REFUSED = {  # arguments of vector environments
     "reward_clipping": CLIPS,
     "reward_clip": CLIPS,  # EnvPool's name
     "life_loss_info": "reports ends of episodes that go on, so that the steps after them would be "
-    "taken for resets and thrown away; leave it out",
+    f"taken for resets and thrown away; {INSTEAD}",
+    "episodic_life": f"ends the score at a life's end, too; {INSTEAD}",
 }
 TRANSPARENT = (  # wrappers that leave observations as they are
     gymnasium.RewardWrapper,
@@ -43,6 +46,7 @@ TRANSPARENT = (  # wrappers that leave observations as they are
     PassiveEnvChecker,
     RecordEpisodeStatistics,
     TimeLimit,
+    LifeLoss,
 )
 
 

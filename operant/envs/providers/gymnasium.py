@@ -13,6 +13,7 @@ from operant.core.errors import UsageError
 from operant.envs import snapshot
 from operant.envs.env_settings import EnvConfig
 from operant.envs.environment import Environment
+from operant.envs.lives import LifeLoss
 from operant.envs.preprocessing.observation import Hide, Operation
 from operant.envs.providers import atari, envpool
 from operant.envs.providers.catalog import check_env_id, provider
@@ -78,7 +79,8 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
     if atari.is_atari(config.id):
         place = (index, config.num_envs)
         make = partial(atari.make, config.id, atari.Preprocess.of(config), place, **kwargs)
-        game = GymEnv(_made(config.id, make), index, operations, config.frame_skip)
+        env = _with_lives(config, _made(config.id, make))
+        game = GymEnv(env, index, operations, config.frame_skip)
         game.horizon = config.time_limit or None
         return game
     if envpool.is_envpool(config.id):
@@ -86,7 +88,12 @@ def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) 
             f"id = {config.id!r}: EnvPool has no single environments; "
             f"expected manager = 'native' or the id {envpool.task_of(config.id)!r}"
         )
-    return GymEnv(_make_single(config.id, **limit, **kwargs), index, operations)
+    env = _with_lives(config, _make_single(config.id, **limit, **kwargs))
+    return GymEnv(env, index, operations)
+
+
+def _with_lives(config: EnvConfig, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    return LifeLoss(env) if config.episodic_life else env
 
 
 def make_vector(config: EnvConfig, seed: int) -> VectorEnv[Any, Any, Any]:
