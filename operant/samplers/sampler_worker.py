@@ -14,7 +14,7 @@ from operant.core.spaces import Spaces
 from operant.memory.rollout import RolloutCache
 from operant.processes.shared_memory import ArrayAllocator
 from operant.processes.weights import unpack
-from operant.processes.worker import Commands, run_service
+from operant.processes.worker import Commands, Pipes, run_service
 from operant.samplers.collector import Collecting, Collector, Ended
 from operant.samplers.shared_buffers import BufferLayout, SharedBuffers
 from operant.samplers.trajectory import TrajTracker
@@ -117,6 +117,6 @@ class SamplerService:
         self.manager.close()
 
 
-def serve(connection: Connection, traces: Connection, data: bytes) -> None:
+def serve(pipes: Pipes, data: bytes) -> None:
     """The main function of the process; `data` is a pickled function that makes a manager."""
-    run_service(SamplerService, connection, traces, data)
+    run_service(SamplerService, pipes, data)
