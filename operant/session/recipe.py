@@ -26,5 +26,5 @@ class Recipe:
         return "" if set(self.pattern) & set("*?[") else self.pattern
 
     def fits(self, env_id: str) -> bool:
-        """Whether the recipe is for this environment."""
-        return fnmatchcase(env_id, self.pattern)
+        """Whether the recipe is for this environment, also with the module that registers it."""
+        return fnmatchcase(env_id.rpartition(":")[2], self.pattern)

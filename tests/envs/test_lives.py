@@ -100,6 +100,16 @@ def test_one_game_may_end_while_another_loses_a_life() -> None:
     assert finished == [0, 0, 0, 1, 0]
 
 
+def test_what_a_lost_life_led_to_is_kept_beside_a_game_that_ended() -> None:
+    manager = manager_of(AutoresetMode.SAME_STEP)
+    manager.reset(0)
+    manager.env.envs[1].time, manager._lives.count[1] = 8, 1  # its last life
+    step = [manager.step(NOTHING) for _ in range(4)][-1]
+    manager.close()
+    assert step.final_observation["observation"][:, 0].tolist() == [4, 12]
+    assert step.observation["observation"][:, 0].tolist() == [4, 0]
+
+
 @pytest.mark.parametrize("kind", ["simple", "subproc", "native"])
 def test_an_environment_without_lives_is_named(kind: Any) -> None:
     config = EnvConfig(id="CartPole-v1", num_envs=1, manager=kind, episodic_life=True)
