@@ -118,9 +118,8 @@ class NativeEnvManager(Resumable):
     def _try_resuming(self) -> bool:
         if any(kind.__module__.startswith(OPAQUE) for kind in type(self.env.unwrapped).__mro__):
             return False
-        settings = (self.env_fn, 1, self.operations, self.frames_per_step, self.env_id)
-        settings = (*settings, self.episodic_life)
-        one, other = NativeEnvManager(*settings), NativeEnvManager(*settings)
+        about = (self.operations, self.frames_per_step, self.env_id, self.episodic_life)
+        one, other = (NativeEnvManager(self.env_fn, 1, *about) for _ in range(2))
         try:
             return _continues_alike(one, other)
         except EnvironmentFault:
