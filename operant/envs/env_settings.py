@@ -24,6 +24,7 @@ class EnvConfig(Config):
     frame_skip: Count = 4  # Atari: number of frames for which each action is repeated
     sticky: Fraction = 0.0  # Atari: sticky actions, the probability of repeating the last action
     time_limit: CountOrZero = 0  # steps after which an episode is truncated; 0: as registered
+    episodic_life: bool = False  # losing a life ends a training episode, but not the game's score
     hide: tuple[int, ...] = ()  # indices of a vector observation to hide from the agent
     reward_clip: NotNegative = 0.0  # clip rewards for learning to [-x, x]; 0: no clipping
     normalize_reward: bool = False  # then divide them by the deviation of the discounted return

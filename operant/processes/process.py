@@ -25,7 +25,7 @@ FORKSERVER = multiprocessing.get_context("forkserver")
 START_TIMEOUT = 300.0  # seconds to build what the process works with, such as environments
 CLOSE_TIMEOUT = 5.0  # seconds to close it
 REBUILT: dict[str, type[Exception]] = {"UsageError": UsageError, "TrainingFault": TrainingFault}
-Serve = Callable[[connection.Connection, connection.Connection, bytes], None]
+Serve = Callable[[worker.Pipes, bytes], None]
 
 
 class ExitReport(NamedTuple):
@@ -64,14 +64,15 @@ class WorkerProcess:
         FORKSERVER.set_forkserver_preload(self.preload)
         self.connection, theirs = FORKSERVER.Pipe()
         self.traces, traces = FORKSERVER.Pipe(duplex=False)
-        arguments = (theirs, traces, self.data)
+        watched, self.alive = FORKSERVER.Pipe(duplex=False)  # open as long as this process lives
+        pipes = worker.Pipes(theirs, traces, watched)
         self.process = FORKSERVER.Process(
-            target=self.serve, args=arguments, name=self.name, daemon=True
+            target=self.serve, args=(pipes, self.data), name=self.name, daemon=True
         )
         with _main_module(hidden=b"__main__" not in self.data):
             self.process.start()
-        theirs.close()  # so that the end of the process is the end of the file
-        traces.close()
+        for end in pipes:  # so that the end of the process is the end of the file
+            end.close()
         self.fd = self.connection.fileno()
 
     def _pickled(self, make: Any) -> bytes:
@@ -172,8 +173,8 @@ class WorkerProcess:
         self.ended = True
         self.process.kill()
         self.process.join(CLOSE_TIMEOUT)
-        self.connection.close()
-        self.traces.close()
+        for end in (self.connection, self.traces, self.alive):
+            end.close()
         with contextlib.suppress(ValueError):  # not even SIGKILL ends a process that the disk holds
             self.process.close()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
-import multiprocessing
 import os
 import pickle
 import select
@@ -46,23 +45,33 @@ class Service(Protocol):
     def close(self) -> None: ...
 
 
-def run_service(
-    make_service: Callable[[Any], Service], connection: Connection, traces: Connection, data: bytes
-) -> None:
+class Pipes(NamedTuple):
+    """What connects a worker to its parent."""
+
+    connection: Connection  # commands and replies
+    traces: Connection  # tracebacks of crashes
+    parent: Connection  # nothing is ever written to it: it is closed when the parent is gone
+
+
+def run_service(make_service: Callable[[Any], Service], pipes: Pipes, data: bytes) -> None:
     """Make a service, describe it to the parent, attach it to shared memory, and run commands."""
-    set_up_process(traces)
+    set_up_process(pipes)
+    # A parent that gave up, such as for the error of another worker, has closed its end.
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        _serve(make_service, pipes.connection, data)
+
+
+def _serve(make_service: Callable[[Any], Service], connection: Connection, data: bytes) -> None:
     try:
         service = make_service(pickle.loads(data))
         connection.send(service.describe())
     except BaseException as error:
         return connection.send(WorkerError.of(error))
+    message = connection.recv()
+    memory = recv_handle(connection)
     try:
-        message = connection.recv()
-        memory = recv_handle(connection)
         commands = service.attach(message, memory, connection)
         os.close(memory)
-    except EOFError:  # the parent closed the connection
-        return None
     except BaseException as error:
         return send_error(connection, error)
     return run_commands(commands, connection, service.close)
@@ -90,28 +99,28 @@ def send_error(connection: Connection, error: BaseException) -> None:
     connection.send(WorkerError.of(error))
 
 
-def set_up_process(traces: Connection) -> None:
+def set_up_process(pipes: Pipes) -> None:
     """Ignore the signals that are the parent's, send tracebacks of crashes, die with the parent."""
     # The terminal sends Ctrl-C, and a scheduler its SIGTERM, to everyone; the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    faulthandler.enable(traces.fileno())
-    faulthandler.register(signal.SIGUSR1, traces.fileno())
-    _die_with_parent()
+    faulthandler.enable(pipes.traces.fileno())
+    faulthandler.register(signal.SIGUSR1, pipes.traces.fileno())
+    _die_with(pipes.parent)
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: Connection) -> None:
     """Have the kernel kill this process when its parent is gone, even in the middle of a step.
 
     PR_SET_PDEATHSIG would watch the fork server, which outlives the parent as long as a worker
-    does; the pipe that multiprocessing keeps open to the real parent does not.
+    does. Nor can it be multiprocessing's own pipe to the parent: the data that started this process
+    came through it, and the kernel may signal that only after the data was read.
     """
-    parent = multiprocessing.parent_process()
-    if parent is None or not hasattr(fcntl, "F_SETSIG"):
+    if not hasattr(fcntl, "F_SETSIG"):
         return
-    sentinel = parent.sentinel
-    fcntl.fcntl(sentinel, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(sentinel, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(sentinel, fcntl.F_SETFL, fcntl.fcntl(sentinel, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([sentinel], [], [], 0)[0]:  # it died before it was watched
+    fd = parent.fileno()
+    fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([fd], [], [], 0)[0]:  # it died before it was watched
         os.kill(os.getpid(), signal.SIGKILL)

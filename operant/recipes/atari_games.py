@@ -11,7 +11,7 @@ RECIPES = (
         settings={
             "steps": 10_000_000,
             "log_every": 10_000,
-            "env": {"num_envs": 8, "reward_clip": 1.0},
+            "env": {"num_envs": 8, "reward_clip": 1.0, "episodic_life": True},
             "agent": {
                 "length": 128,
                 "minibatch": 256,
@@ -30,7 +30,7 @@ RECIPES = (
         settings={
             "steps": 300_000,
             "log_every": 10_000,
-            "env": {"num_envs": 8, "reward_clip": 1.0},
+            "env": {"num_envs": 8, "reward_clip": 1.0, "episodic_life": True},
             "agent": {
                 "length": 128,
                 "minibatch": 128,
@@ -49,7 +49,7 @@ RECIPES = (
         settings={
             "steps": 10_000_000,
             "log_every": 10_000,
-            "env": {"num_envs": 1, "reward_clip": 1.0},
+            "env": {"num_envs": 1, "reward_clip": 1.0, "episodic_life": True},
             "network": {"init": "default"},
             "agent": {
                 "lr": 1e-4,

@@ -72,14 +72,18 @@ class AlternatingSampler(ChunkSampler):
         for one in self.collectors:
             one.cache.cursor = self.cache.cursor
             one.actor.carry_on(self.actor.carried())
-            one.activate_all()
+            one.begin_chunk()
         with cached_autocast():
             finished = self._alternate(self.cache.length - self.cache.cursor)
         self.actor.carry_on(self.collectors[0].actor.carried())
         self.cache.cursor = self.cache.length
         chunk = self.cache.read()
         check_finite(chunk)
-        return chunk, in_order(chunk, self.halves.bounds, finished)
+        parts = [
+            list(zip(one.ends, infos, strict=True))
+            for one, infos in zip(self.collectors, finished, strict=True)
+        ]
+        return chunk, in_order(self.halves.bounds, parts)
 
     def _alternate(self, steps: int) -> list[list[TrajInfo]]:
         finished: list[list[TrajInfo]] = [[], []]

@@ -23,6 +23,7 @@ from operant.samplers.autocast import cached_autocast
 from operant.samplers.trajectory import TrajTracker
 
 ACTIVITIES = ("acting", "stepping", "storing")
+Ended = tuple[tuple[int, int], TrajInfo]  # step of the chunk and environment, and the episode
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Collector:
         self.keep_going = keep_going
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
         self.active = np.ones(manager.num_envs, bool)
+        self.ends: list[tuple[int, int]] = []  # where in the chunk each finished episode ended
         self._check_pausable(plan)
 
     def _check_pausable(self, plan: Collecting) -> None:
@@ -116,15 +118,16 @@ class Collector:
 
     def collect_batch(self, itr: int) -> list[TrajInfo]:
         """Fill the chunk; returns the episodes that ended."""
-        self.activate_all()
+        self.begin_chunk()
         finished: list[TrajInfo] = []
         with cached_autocast():
             while not self.cache.ready() and (self.keep_going is None or self.keep_going()):
                 finished += self.step()
         return finished
 
-    def activate_all(self) -> None:
-        """Let every environment step again."""
+    def begin_chunk(self) -> None:
+        """Let every environment step again; no episode has ended yet."""
+        self.ends = []
         if not self.active.all():
             self.active[:] = True
             self._set_active(self.active)
@@ -150,7 +153,9 @@ class Collector:
         self.cache.env_write(step, step.reward.clip(-limit, limit) if limit else None)
         if not self.plan.mid_batch_reset:
             self._pause(step.terminated | step.truncated)
-        return self.tracker.add(step)
+        finished, t = self.tracker.add(step), self.cache.cursor - 1
+        self.ends += [(t, b) for b in self.tracker.ended]
+        return finished
 
     def _pause(self, ended: Array) -> None:
         if ended.any():
@@ -177,12 +182,12 @@ def check_finite(chunk: Experience) -> None:
 
 
 def in_order(
-    chunk: Experience, bounds: Sequence[tuple[int, int]], finished: Sequence[list[TrajInfo]]
+    bounds: Sequence[tuple[int, int]], finished: Sequence[Sequence[Ended]]
 ) -> list[TrajInfo]:
     """Episodes that ended in parts of a batch, in the order in which they ended."""
-    ended = (chunk.ended & chunk.valid).numpy()
-    found = []
-    for (start, stop), infos in zip(bounds, finished, strict=True):
-        t, b = np.nonzero(ended[:, start:stop])
-        found += list(zip(t.tolist(), (b + start).tolist(), infos, strict=True))
-    return [info for _, _, info in sorted(found, key=lambda one: one[:2])]
+    found = [
+        ((t, start + b), info)
+        for (start, _), part in zip(bounds, finished, strict=True)
+        for (t, b), info in part
+    ]
+    return [info for _, info in sorted(found, key=lambda one: one[0])]

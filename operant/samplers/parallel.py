@@ -29,7 +29,7 @@ from operant.processes.process import WorkerProcess, row_range
 from operant.processes.shared_memory import ArrayAllocator, anonymous_memory, size_of
 from operant.processes.weights import pack, publish
 from operant.samplers import sampler_worker
-from operant.samplers.collector import ACTIVITIES, Collecting, check_finite, in_order
+from operant.samplers.collector import ACTIVITIES, Collecting, Ended, check_finite, in_order
 from operant.samplers.evaluate import Evaluation
 from operant.samplers.joint_manager import Bounds, JointManager
 from operant.samplers.rounding import check_rounding
@@ -159,9 +159,9 @@ class ParallelSampler(ChunkSampler):
             self._replace(one, reason)
         chunk = self.cache.read()
         check_finite(chunk)
-        return chunk, in_order(chunk, self.bounds, [infos or [] for infos in finished])
+        return chunk, in_order(self.bounds, [infos or [] for infos in finished])
 
-    def _receive_finished(self, lost: list[LostWorker]) -> list[list[TrajInfo] | None]:
+    def _receive_finished(self, lost: list[LostWorker]) -> list[list[Ended] | None]:
         """Episodes that ended, by worker; None for one that is lost."""
         gone = {id(one) for one, _ in lost}
         return [None if id(one) in gone else one.connection.recv() for one in self.pool.workers]

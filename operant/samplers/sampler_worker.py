@@ -9,14 +9,13 @@ from typing import NamedTuple
 import torch
 
 from operant.core import tree
-from operant.core.experience import TrajInfo
 from operant.core.protocols import EnvironmentManager, Rows
 from operant.core.spaces import Spaces
 from operant.memory.rollout import RolloutCache
 from operant.processes.shared_memory import ArrayAllocator
 from operant.processes.weights import unpack
-from operant.processes.worker import Commands, run_service
-from operant.samplers.collector import Collecting, Collector
+from operant.processes.worker import Commands, Pipes, run_service
+from operant.samplers.collector import Collecting, Collector, Ended
 from operant.samplers.shared_buffers import BufferLayout, SharedBuffers
 from operant.samplers.trajectory import TrajTracker
 
@@ -73,7 +72,7 @@ class RemoteCollector:
         self.collector.start_envs(int(b.seed[0]), int(b.decorrelate[0]))
         self.collector.start_agent()
 
-    def collect(self) -> list[TrajInfo]:
+    def collect(self) -> list[Ended]:
         """Fill this worker's part of a chunk; returns the episodes that ended."""
         self._go_to(0)
         self.actor.carry_on(self.buffers.read_carried(0))
@@ -83,7 +82,7 @@ class RemoteCollector:
         self.buffers.seconds[self.index] = list(seconds.values())
         for name in seconds:
             seconds[name] = 0.0
-        return finished
+        return list(zip(self.collector.ends, finished, strict=True))
 
     def _go_to(self, cursor: int) -> None:
         self.collector.cache = self.caches[int(self.buffers.chunk[0])]
@@ -118,6 +117,6 @@ class SamplerService:
         self.manager.close()
 
 
-def serve(connection: Connection, traces: Connection, data: bytes) -> None:
+def serve(pipes: Pipes, data: bytes) -> None:
     """The main function of the process; `data` is a pickled function that makes a manager."""
-    run_service(SamplerService, connection, traces, data)
+    run_service(SamplerService, pipes, data)

@@ -125,7 +125,7 @@ def build_sampler(config: RunConfig, agent: Agent, evaluation: Evaluation) -> Sa
 def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:
     """Whole episodes in environments like those of training, with seeds of their own."""
     seed = seed_for(config.seed if seed is None else seed, "eval")
-    env = config.env
+    env = replace(config.env, episodic_life=False)  # a score is that of a whole game
     if config.sampler != "serial" and not native(env):
         env = replace(env, manager="subproc")  # which may crash without ending the run
     return Evaluation(partial(make_manager, env, seed), episodes, seed, config.eval.max_steps)

@@ -26,5 +26,6 @@ class Recipe:
         return "" if set(self.pattern) & set("*?[ ") else self.pattern
 
     def fits(self, env_id: str) -> bool:
-        """Whether the recipe is for this environment."""
-        return any(fnmatchcase(env_id, pattern) for pattern in self.pattern.split())
+        """Whether the recipe is for this environment, also with the module that registers it."""
+        name = env_id.rpartition(":")[2]
+        return any(fnmatchcase(name, pattern) for pattern in self.pattern.split())

@@ -90,7 +90,8 @@ def test_a_game_named_with_its_module_is_the_same_game(kind: Any) -> None:
     ("setting", "message"),
     [
         ("reward_clipping", r"kwargs\.reward_clipping = True.*set reward_clip = 1"),
-        ("life_loss_info", r"kwargs\.life_loss_info = True.*leave it out"),
+        ("life_loss_info", r"kwargs\.life_loss_info = True.*set episodic_life = true"),
+        ("episodic_life", r"kwargs\.episodic_life = True.*set episodic_life = true"),
     ],
 )
 def test_what_would_falsify_returns_or_steps_is_refused(setting: str, message: str) -> None:

@@ -25,11 +25,15 @@ BATCHES = [
 ]
 
 
+@pytest.mark.parametrize("lives", [False, True])
 @pytest.mark.parametrize(("env_id", "kind"), BATCHES)
-def test_frames_of_a_game_stored_once_give_the_same_samples(env_id: str, kind: Any) -> None:
+def test_frames_of_a_game_stored_once_give_the_same_samples(
+    env_id: str, kind: Any, lives: bool
+) -> None:
     module = "envpool" if env_id.startswith("envpool") else "ale_py"
     pytest.importorskip(module)
-    config = EnvConfig(id=env_id, num_envs=2, manager=kind, time_limit=30)
+    limit = 70 if lives else 30
+    config = EnvConfig(id=env_id, num_envs=2, manager=kind, time_limit=limit, episodic_life=lives)
     manager, random = make_manager(config, 1), np.random.default_rng(0)
     assert manager.spaces.stacked == ("observation",)
     cache = RolloutCache(80)
@@ -45,6 +49,7 @@ def test_frames_of_a_game_stored_once_give_the_same_samples(env_id: str, kind: A
     for memory in (once, stacks):
         memory.store(cache.read())
     assert cache.read().first[1:].any()
+    assert bool(cache.read().terminated.any()) == lives
     check_same(once.sample(100, 2), stacks.sample(100, 2))
 
 

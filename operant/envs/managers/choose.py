@@ -102,7 +102,8 @@ def _check_own_vector(config: EnvConfig) -> bool:
 
 def _native(config: EnvConfig, seed: int) -> NativeEnvManager:
     make, frames = partial(make_vector, config), frames_per_step(config)
-    return NativeEnvManager(make, seed, operations_of(config), frames, config.id)
+    about = (operations_of(config), frames, config.id, config.episodic_life)
+    return NativeEnvManager(make, seed, *about)
 
 
 def _why_not_native(config: EnvConfig) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from operant.core.spaces import Space, Spaces
 from operant.envs.managers.step_buffers import BufferedEnvs, EnvFn, StepBuffers
 from operant.processes.shared_memory import ArrayAllocator
-from operant.processes.worker import Commands, run_service
+from operant.processes.worker import Commands, Pipes, run_service
 
 STEP, RESET, SAVE, LOAD = b"s", b"r", b"g", b"p"
 PRELOAD = ("operant.envs.providers.gymnasium",)
@@ -57,6 +57,6 @@ class EnvService:
             env.close()
 
 
-def serve(connection: Connection, traces: Connection, data: bytes) -> None:
+def serve(pipes: Pipes, data: bytes) -> None:
     """The main function of the process; `data` is a pickled list of what makes environments."""
-    run_service(EnvService, connection, traces, data)
+    run_service(EnvService, pipes, data)

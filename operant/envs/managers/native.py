@@ -21,6 +21,7 @@ from operant.core.tree import Array
 from operant.envs import snapshot
 from operant.envs.check import Guard
 from operant.envs.environment import record_spaces
+from operant.envs.lives import LIVES, BatchLives, check_lives
 from operant.envs.managers.exactness import TRIAL_STEPS, Resumable, random_actions, same_bytes
 from operant.envs.managers.simple import restart_step
 from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
@@ -47,18 +48,21 @@ class NativeEnvManager(Resumable):
         operations: Sequence[Operation] = (),
         frames_per_step: int = 1,
         env_id: str = "",
+        episodic_life: bool = False,
     ) -> None:
         super().__init__(seed)
         self.env_fn, self.operations = env_fn, operations
         self.frames_per_step = frames_per_step
         self.env = env = env_fn(seed)
+        self.env_id, self.episodic_life = env_id or type(env).__name__, episodic_life
         self.num_envs, self.env_cls = env.num_envs, type(env)
         self.mode = _mode(env)
-        self.guard = Guard(
-            env_id or type(env).__name__, env.single_observation_space, (env.num_envs,)
-        )
+        self.guard = Guard(self.env_id, env.single_observation_space, (env.num_envs,))
         self.action_preprocessor = ActionPreprocessor(env.single_action_space)
-        info = env.reset()[1]  # only a reset shows whether action masks come in the info
+        info = env.reset()[1]  # only a reset shows whether masks and lives come in the info
+        if episodic_life:
+            check_lives(self.env_id, info)
+        self._lives = BatchLives(info) if episodic_life else None
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             env.single_observation_space,
             self.action_preprocessor,
@@ -89,6 +93,8 @@ class NativeEnvManager(Resumable):
                 self.env, seed = self.env_fn(seed), None
         raw, infos = self.env.reset(seed=seed)
         self._ended = self._none
+        if self._lives is not None:
+            self._lives.begin(infos)
         return self._observe(raw, infos, self._none)
 
     def step(self, actions: Arrays) -> EnvStep:
@@ -100,7 +106,8 @@ class NativeEnvManager(Resumable):
         self.steps += 1
         self.guard.steps = self.steps
         raw, reward, terminated, truncated, infos = self.env.step(self.action_preprocessor(actions))
-        return self._finish(raw, self.guard.rewards(reward), terminated, truncated, infos)
+        step = self._finish(raw, self.guard.rewards(reward), terminated, truncated, infos)
+        return step if self._lives is None else self._lives.mark(step)
 
     def close(self) -> None:
         """Close the vector environment; a second call does nothing."""
@@ -111,8 +118,8 @@ class NativeEnvManager(Resumable):
     def _try_resuming(self) -> bool:
         if any(kind.__module__.startswith(OPAQUE) for kind in type(self.env.unwrapped).__mro__):
             return False
-        settings = (self.env_fn, 1, self.operations, self.frames_per_step)
-        one, other = NativeEnvManager(*settings), NativeEnvManager(*settings)
+        about = (self.operations, self.frames_per_step, self.env_id, self.episodic_life)
+        one, other = (NativeEnvManager(self.env_fn, 1, *about) for _ in range(2))
         try:
             return _continues_alike(one, other)
         except EnvironmentFault:
@@ -122,12 +129,15 @@ class NativeEnvManager(Resumable):
             other.close()
 
     def _capture(self) -> dict[str, Any]:
-        return {"env": snapshot.capture(self.env), "ended": self._ended.copy()}
+        lives = {} if self._lives is None else {LIVES: self._lives.count.copy()}
+        return {"env": snapshot.capture(self.env), "ended": self._ended.copy()} | lives
 
     def _restore(self, state: dict[str, Any]) -> None:
         snapshot.restore(self.env, state["env"])
         ended = np.asarray(state["ended"], bool)
         self._ended = ended if ended.any() else self._none
+        if self._lives is not None:
+            self._lives.begin(state)
 
     def _next_step(
         self, raw: Any, reward: Array, terminated: Array, truncated: Array, infos: dict[str, Any]
@@ -162,6 +172,8 @@ class NativeEnvManager(Resumable):
             final = {name: x.copy() for name, x in observation.items()}
             raw, info = self.env.reset(options={"reset_mask": ended})
             fresh = self._observe(raw, info, ~ended)
+            if self._lives is not None:
+                infos = infos | {LIVES: _where(ended, info[LIVES], infos[LIVES])}
             observation = {k: _where(ended, fresh[k], x) for k, x in final.items()}
         return EnvStep(observation, reward, terminated, truncated, self._all, final, infos)
 

@@ -10,6 +10,7 @@ import numpy as np
 from operant.core.experience import Arrays, EnvStep
 from operant.core.tree import Array
 from operant.envs.environment import Environment
+from operant.envs.lives import LIFE_LOST
 from operant.envs.managers.exactness import Resumable, resumes_exactly
 from operant.envs.managers.step_buffers import BufferedEnvs, EnvFn, StepBuffers
 from operant.envs.preprocessing.action import ActionCheck
@@ -88,6 +89,8 @@ def env_step(buffers: StepBuffers, valid: Array) -> EnvStep:
     reported = b.success >= 0
     if reported.any():
         infos = {"is_success": b.success == 1, "_is_success": reported}
+    if b.life_lost.any():
+        infos[LIFE_LOST] = b.life_lost.copy()
     final = b.final_observation if ended.any() else None
     for name, x in (final or {}).items():
         # Elsewhere, final observations of earlier episodes would differ after resuming.

@@ -9,6 +9,7 @@ import numpy as np
 
 from operant.core.spaces import Space, Spaces
 from operant.envs.environment import Environment
+from operant.envs.lives import LIFE_LOST
 
 if TYPE_CHECKING:  # these modules import torch, which environment workers do without
     from operant.core.experience import Arrays
@@ -27,6 +28,7 @@ class StepBuffers(NamedTuple):
     reward: Array
     terminated: Array
     truncated: Array
+    life_lost: Array  # whether it terminated by the loss of a life, while the game goes on
     success: Array  # 1 or 0 where an episode ended and reported it, else -1
     seed: Array  # for the next reset; -1: none
     active: Array  # whether the environment takes the next step
@@ -48,6 +50,7 @@ class StepBuffers(NamedTuple):
             arrays(spaces.observation),
             arrays(spaces.observation),
             vector("float32"),
+            vector("bool"),
             vector("bool"),
             vector("bool"),
             vector("int8"),
@@ -86,10 +89,14 @@ class BufferedEnvs:
         for i, env in enumerate(self.envs):
             if not active[i]:
                 b.reward[i], b.terminated[i], b.truncated[i], b.success[i] = 0, False, False, -1
+                b.life_lost[i] = False
                 continue
             action = {name: x[i] for name, x in b.action.items()}
             observation, b.reward[i], terminated, truncated, info = env.step(action)
-            b.terminated[i], b.truncated[i], b.success[i] = terminated, truncated, -1
+            lost = b.life_lost[i] = info.get(LIFE_LOST, False)
+            b.terminated[i], b.truncated[i], b.success[i] = terminated or lost, truncated, -1
+            if lost:
+                _put(b.final_observation, i, observation)
             if terminated or truncated:
                 b.success[i] = int(bool(info["is_success"])) if "is_success" in info else -1
                 _put(b.final_observation, i, observation)

@@ -158,7 +158,7 @@ class SubProcEnvManager(Resumable):
                 b.final_observation[name][rows] = x[rows]
             self._replace(one, reason)
             b.reward[rows], b.terminated[rows], b.truncated[rows] = 0, False, True
-            b.success[rows], valid[rows] = -1, False
+            b.success[rows], b.life_lost[rows], valid[rows] = -1, False, False
         step = env_step(b, valid)
         return step._replace(infos=step.infos | {"env_restarts": self.restarts})
 

@@ -15,6 +15,7 @@ from operant.core.objects import find
 from operant.envs import snapshot
 from operant.envs.env_settings import EnvConfig
 from operant.envs.environment import Environment
+from operant.envs.lives import LifeLoss
 from operant.envs.preprocessing import frame_stack
 from operant.envs.preprocessing.observation import Hide, Operation
 from operant.envs.providers import atari, envpool, own
@@ -76,18 +77,25 @@ Env = GymEnv  # rlpyt's name
 
 def make_env(config: EnvConfig, index: int = 0, render_mode: str | None = None) -> GymEnv:
     """Environment `index` of a configuration."""
-    env, operations = make_simulator(config, render_mode), operations_of(config)
+    env, operations = make_simulator(config, render_mode, index), operations_of(config)
     if not atari.is_atari(config.id):
         operations += frame_stack.merging(env, config.frame_stack)
-    return GymEnv(env, index, operations, frames_per_step(config))
+    env = LifeLoss(env) if config.episodic_life else env
+    made = GymEnv(env, index, operations, frames_per_step(config))
+    if atari.is_atari(config.id):
+        made.horizon = config.time_limit or None
+    return made
 
 
-def make_simulator(config: EnvConfig, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+def make_simulator(
+    config: EnvConfig, render_mode: str | None = None, index: int = 0
+) -> gymnasium.Env[Any, Any]:
     """A Gymnasium environment of a configuration, with its wrappers, not yet used."""
     check_env_id(config.id)
     kwargs = config.kwargs | ({} if render_mode is None else {"render_mode": render_mode})
     if atari.is_atari(config.id):
-        make = partial(atari.make, config.id, atari.Preprocess.of(config), **kwargs)
+        place = (index, config.num_envs)
+        make = partial(atari.make, config.id, atari.Preprocess.of(config), place, **kwargs)
         return wrapped(_made(config.id, make), config.wrappers)  # which see stacked frames
     if envpool.is_envpool(config.id):
         raise UsageError(
