@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from operant.agents.registry import agent_name
 from operant.config.values import convert
 from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
@@ -46,7 +47,7 @@ class Run:
 
 
 def train(
-    algorithm: str,
+    algorithm: str | type[Any],
     env_id: str | None = None,
     *,
     recipe: str = "auto",
@@ -60,13 +61,14 @@ def train(
 
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
 
-    `recipe` names the settings to start from, `"none"` gives the plain defaults. Without `env_id`
-    it is the recipe's own environment, or CartPole. `name` is that of the run directory.
+    `algorithm` is an agent's name, or a class of your own. `recipe` names the settings to start
+    from, `"none"` gives the plain defaults. Without `env_id` it is the recipe's own environment,
+    or CartPole. `name` is that of the run directory.
     Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     named = {} if env_id is None else {"id": env_id}
     tree = {**settings, "env": {**named, **settings.get("env", {})}}
-    config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
+    config, chosen = compose(agent_name(algorithm), tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
     if chosen and not quiet:
         print(chosen)

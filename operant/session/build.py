@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import agent_class
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
 from operant.core.protocols import Agent, EnvironmentManager, Network, Sampler
@@ -90,10 +90,8 @@ class PartsOfRun:
 
 def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
     """The agent of a run, with networks and a memory for these spaces."""
-    cls, _ = AGENTS[config.algorithm]
-    agent: Agent = cls.create(
-        PartsOfRun(config, spaces), config.agent, seed_for(config.seed, "agent")
-    )
+    cls, parts = agent_class(config.algorithm), PartsOfRun(config, spaces)
+    agent: Agent = cls.create(parts, config.agent, seed_for(config.seed, "agent"))
     return agent
 
 

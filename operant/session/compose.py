@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import agent_name
 from operant.config import from_tree, parse_flags
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
@@ -75,7 +75,7 @@ def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> s
         raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
         raise UsageError("which agent? expected its name, such as `operant train ppo`")
-    named = named.lower() if named.lower() in AGENTS else named  # papers write them in capitals
+    named = agent_name(named)
     if named and written and written != named:
         raise UsageError(f"{source}: algorithm = {written!r}, and the command names {named!r}")
     return named or written

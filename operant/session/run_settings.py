@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import AGENTS, agent_class, agent_name, config_of
 from operant.config import to_tree
 from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range, check
 from operant.core.errors import UsageError, suggest
+from operant.core.objects import is_name
 from operant.envs.env_settings import EnvConfig
 from operant.networks.assemble import NetworkConfig
 
@@ -70,12 +71,13 @@ class RunConfig(Config):
             raise UsageError(f"device = {self.device!r}: expected auto, cpu, cuda, cuda:1 … or mps")
 
 
-@cache
 def run_config(algorithm: str) -> type[RunConfig]:
     """The class of an agent's run configuration: RunConfig with its own settings as `agent`."""
-    if algorithm not in AGENTS:
-        raise UsageError(f"agent {algorithm!r} is unknown{suggest(algorithm, AGENTS)}")
-    _, config = AGENTS[algorithm]
+    return _run_config(algorithm, config_of(agent_class(algorithm)))
+
+
+@cache
+def _run_config(algorithm: str, config: Any) -> type[RunConfig]:
     return make_dataclass(
         "RunConfig",
         [
@@ -102,7 +104,8 @@ def split_algorithm(tree: Mapping[str, Any], source: str) -> tuple[str, dict[str
     """The agent that a file names, or an empty string, and the other settings."""
     settings = dict(tree)
     name = settings.pop("algorithm", "")
-    if not isinstance(name, str) or (name and name not in AGENTS):
+    known = isinstance(name, str) and (not name or agent_name(name) in AGENTS or is_name(name))
+    if not known:
         near = suggest(str(name), AGENTS)
         raise UsageError(f"{source}: algorithm = {name!r}: there is no such agent{near}")
-    return name, settings
+    return agent_name(name), settings

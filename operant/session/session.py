@@ -45,7 +45,8 @@ class Session:
         check_memory(trial)
         config = trial.config
         agent, env, seed = config.algorithm, config.env.id, config.seed
-        run = rundir.create_run(root, name or f"{agent}-{env.replace('/', '-')}-s{seed}")
+        short = agent.rpartition(":")[2]  # of one by path, the name of its class
+        run = rundir.create_run(root, name or f"{short}-{env.replace('/', '-')}-s{seed}")
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
         _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
