@@ -145,7 +145,11 @@ def _device(cuda_idx: int | None) -> str:
     return f"cuda:{cuda_idx}"
 
 
-def load(run: str | Path) -> Run:
-    """A run by its directory, or by its name under `runs`."""
+def load(run: str | Path, trust: bool = False) -> Run:
+    """A run by its directory, or by its name under `runs`.
+
+    Code that it names, such as an agent of one's own, is imported if this user made the run on
+    this machine; else only with `trust`.
+    """
     path = find_run(run, Path("runs"))
-    return Run(path, *load_agent(path))
+    return Run(path, *load_agent(path, trust))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from operant.config.schema import Leaf, from_tree, leaves
+from operant.config.schema import Leaf, from_tree, leaves, refusal
 from operant.config.synonyms import other_agents_setting, path_of
 from operant.config.values import type_in_words, union_members
 from operant.config.yaml_file import parse_scalar, parse_yaml
@@ -44,7 +44,8 @@ def parse_flags(
             words.append(word)
             continue
         if leaf is None:
-            raise UsageError(_unknown_flag(name, [*known, *others]))
+            why = refusal(cls, base, name.replace("-", "_"))
+            raise UsageError((why and f"--{name}: {why}") or _unknown_flag(name, [*known, *others]))
         value = _parse_value(leaf, queue, inline if equals else None, negated)
         _set_nested(tree, leaf.path.split("."), value)
     return from_tree(cls, tree, base), words

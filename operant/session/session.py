@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from operant.config import dump_yaml, from_tree, load_yaml
+from operant.config import dump_yaml, from_tree
 from operant.core.errors import CheckpointError, UsageError
 from operant.core.protocols import Agent
 from operant.session import run_directory as rundir
@@ -22,7 +22,14 @@ from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
 from operant.session.log import METRICS
-from operant.session.run_settings import RunConfig, as_file, run_config, split_algorithm
+from operant.session.run_settings import (
+    RunConfig,
+    as_file,
+    run_config,
+    split_algorithm,
+    split_network,
+)
+from operant.session.trust import SIGNATURE, read_tree, sign
 from operant.session.try_out import check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
@@ -49,13 +56,16 @@ class Session:
         run = rundir.create_run(root, name or f"{short}-{env.replace('/', '-')}-s{seed}")
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
-        _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
+        tree = as_file(config)
+        if signature := sign(tree):
+            _write(run / SIGNATURE, json.dumps(signature, indent=1) + "\n")
+        _write(run / rundir.CONFIG, dump_yaml(tree))
         return cls(run, trial)
 
     @classmethod
-    def open(cls, run: Path) -> Self:
-        """A run directory that exists, to resume it."""
-        return cls(run, try_out(read_config(run / rundir.CONFIG)))
+    def open(cls, run: Path, trust: bool = False) -> Self:
+        """A run directory that exists, to resume it; `trust`: with code that others named."""
+        return cls(run, try_out(read_config(run / rundir.CONFIG, trust)))
 
     def __enter__(self) -> Self:
         self._lock.enter_context(rundir.lock(self.run))
@@ -115,12 +125,13 @@ class Session:
             shutil.rmtree(self.run)
 
 
-def read_config(path: Path) -> RunConfig:
-    """The configuration in the file of a run."""
-    algorithm, tree = split_algorithm(load_yaml(path), str(path))
+def read_config(path: Path, trust: bool = False) -> RunConfig:
+    """The configuration in the file of a run; code that it names must be trusted."""
+    algorithm, tree = split_algorithm(read_tree(path, trust), str(path))
+    network, tree = split_network(tree)
     if not algorithm:
         raise UsageError(f"{path}: algorithm is missing; expected an agent's name, such as ppo")
-    return from_tree(run_config(algorithm), tree, source=str(path))
+    return from_tree(run_config(algorithm, network), tree, source=str(path))
 
 
 def newest_checkpoint(run: Path) -> checkpoint.Checkpoint | None:
@@ -141,9 +152,9 @@ def _has_log(run: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def load_agent(run: Path) -> tuple[RunConfig, Agent]:
+def load_agent(run: Path, trust: bool = False) -> tuple[RunConfig, Agent]:
     """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
-    config = read_config(run / rundir.CONFIG)
+    config = read_config(run / rundir.CONFIG, trust)
     saved = newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")

@@ -123,3 +123,63 @@ class Remembering(nn.Module):
         x = torch.cat([h, *(observation[name] for name in self.late)], -1)
         out = {name: head(x) for name, head in zip(self.outputs, self.heads, strict=True)}
         return out, {"h": h}
+
+
+class Leaky(Remembering):
+    """Lets actions into the hidden state."""
+
+    def forward(
+        self, observation: dict[str, Tensor], hidden_state: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        out, state = super().forward(observation, hidden_state)
+        return out, {"h": state["h"] + sum(observation[name].sum() for name in self.late)}
+
+
+class Narrow(Perceptron):
+    """Its last output has one number too many."""
+
+    def forward(self, observation: dict[str, Tensor]) -> dict[str, Tensor]:
+        out = super().forward(observation)
+        return {**out, "value": out["value"].repeat(1, 3)} if "value" in out else out
+
+
+class Silent(Perceptron):
+    """Gives no value."""
+
+    def forward(self, observation: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {k: x for k, x in super().forward(observation).items() if k != "value"}
+
+
+class Broken(nn.Module):
+    """Fails when it is called."""
+
+    def __init__(self, spaces: dict[str, Any], outputs: dict[str, Any], width: int = 3) -> None:
+        super().__init__()
+        self.body = nn.Linear(width, 1)
+
+    def forward(self, observation: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"value": self.body(observation["observation"])}
+
+
+def no_default(spaces: dict[str, Any], outputs: dict[str, Any], width: int) -> nn.Module:
+    """A setting without a default."""
+    return Perceptron(spaces, outputs, width)
+
+
+def no_annotation(spaces, outputs, width=3):  # type: ignore[no-untyped-def]  # what is tested
+    """A setting without an annotation."""
+    return Perceptron(spaces, outputs, width)
+
+
+def no_module(spaces: dict[str, Any], outputs: dict[str, Any]) -> list[str]:
+    """Makes something else."""
+    return list(outputs)
+
+
+def made(spaces: dict[str, Any], outputs: dict[str, Any], depth: int = 2) -> nn.Module:
+    """A function that makes modules of a class that no other process can import."""
+
+    class Hidden(Perceptron):
+        pass
+
+    return Hidden(spaces, outputs, 4 * depth)
