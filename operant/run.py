@@ -55,6 +55,7 @@ def train(
     runs: str | Path = "runs",
     quiet: bool = False,
     argv: Sequence[str] | None = None,
+    from_run: str | Path | None = None,
     **settings: Any,
 ) -> Run:
     """Train an agent as `operant train` does; settings are those of a configuration file.
@@ -63,13 +64,16 @@ def train(
 
     `algorithm` is an agent's name, or a class of your own. `recipe` names the settings to start
     from, `"none"` gives the plain defaults. Without `env_id` it is the recipe's own environment,
-    or CartPole. `name` is that of the run directory.
+    or CartPole. `name` is that of the run directory. `from_run` is a run whose weights it starts
+    from. `network` may be a class or function that makes a network: see `networks/by_path.py`.
     Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     named = {} if env_id is None else {"id": env_id}
     tree = {**settings, "env": {**named, **settings.get("env", {})}}
     config, chosen = compose(agent_name(algorithm), tree, recipe=recipe, recipes=RECIPES)
-    session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
+    origin = None if from_run is None else find_run(from_run, Path(runs))
+    command = sys.argv if argv is None else argv
+    session = create_session(config, Path(runs), command, name, origin)
     if chosen and not quiet:
         print(chosen)
     try:
@@ -91,17 +95,23 @@ def _train(session: Session, quiet: bool) -> Run:
     return Run(session.run, session.config, runner.container.agent)
 
 
-def create_session(config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Session:
+def create_session(
+    config: RunConfig,
+    root: Path,
+    argv: Sequence[str],
+    name: str = "",
+    from_run: Path | None = None,
+) -> Session:
     """A new run under `root`: of exactly this name, or of one that says what it is and when."""
     if not name:
-        return Session.create(config, root, argv)
+        return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
         raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
     run = root / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():
         raise UsageError(taken)
-    session = Session.create(config, root, argv, name)
+    session = Session.create(config, root, argv, name, from_run)
     try:
         session.run = session.run.rename(run)
     except OSError:  # another process took the name meanwhile

@@ -25,6 +25,7 @@ def train(argv: list[str]) -> int:
     """Train an agent. Every setting of the run is a flag."""
     from operant.report.play import make_rendered_env  # noqa: PLC0415
     from operant.run import create_session  # noqa: PLC0415
+    from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.try_out import preview  # noqa: PLC0415
 
     options, config, recipe = composed(argv)
@@ -34,7 +35,8 @@ def train(argv: list[str]) -> int:
     if options.video != "none":
         make_rendered_env(config.env).close()  # fails now rather than after hours of training
     root, command = Path(options.runs), ["operant", "train", *argv]
-    session = create_session(config, root, command, options.name)
+    origin = None if options.from_ is None else find_run(options.from_, root)
+    session = create_session(config, root, command, options.name, origin)
     if recipe and not options.quiet:
         print(recipe)
     try:

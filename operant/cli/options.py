@@ -15,6 +15,7 @@ class TrainOptions(Config):
     config: str | None = None  # YAML file with settings; flags override it
     trust: bool = False  # import code that the file names
     recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
+    from_: str | None = None  # run whose weights to start from
     network: str | None = None  # network of your own: module:Name of what makes an nn.Module
     dry_run: bool = False  # print the settings, the network and the memory needed, and stop
     runs: str = "runs"  # directory for run directories

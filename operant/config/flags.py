@@ -53,7 +53,7 @@ def parse_flags(
 
 def flag(path: str) -> str:
     """How a dotted path is written on the command line."""
-    return "--" + path.replace("_", "-")
+    return "--" + path.rstrip("_").replace("_", "-")  # `from_` is `--from`, a word of Python's
 
 
 def plain_type(hint: Any) -> Any:
@@ -73,8 +73,8 @@ def item_types(hint: Any) -> tuple[Any, ...]:
 
 def _find(name: str, known: Mapping[str, Leaf]) -> tuple[Leaf | None, bool]:
     """The setting of a flag, and whether the flag is its negation, `--no-...`."""
-    if name in known:
-        return known[name], False
+    if name in known or f"{name}_" in known:
+        return known.get(name) or known[f"{name}_"], False
     positive = known.get(name.removeprefix("no_"))
     negatable = positive is not None and plain_type(positive.hint) is bool
     return (positive, True) if negatable else (None, False)

@@ -29,6 +29,7 @@ from operant.session.run_settings import (
     split_algorithm,
     split_network,
 )
+from operant.session.start_from import check_kind, take_weights
 from operant.session.trust import SIGNATURE, read_tree, sign
 from operant.session.try_out import check_memory, try_out
 
@@ -46,15 +47,28 @@ class Session:
         self._lock = ExitStack()
 
     @classmethod
-    def create(cls, config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Self:
-        """A new run directory, with everything needed to repeat the run."""
+    def create(
+        cls,
+        config: RunConfig,
+        root: Path,
+        argv: Sequence[str],
+        name: str = "",
+        from_run: Path | None = None,
+    ) -> Self:
+        """A new run directory, with everything needed to repeat the run.
+
+        `from_run` is a run whose weights it starts from.
+        """
+        if from_run is not None:
+            check_kind(from_run / rundir.CONFIG, config.algorithm)
         trial = try_out(config)
         check_memory(trial)
+        origin = {"from": _start_from(trial.agent, from_run)} if from_run is not None else {}
         config = trial.config
         agent, env, seed = config.algorithm, config.env.id, config.seed
         short = agent.rpartition(":")[2]  # of one by path, the name of its class
         run = rundir.create_run(root, name or f"{short}-{env.replace('/', '-')}-s{seed}")
-        about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
+        about = rundir.provenance(argv, agent=agent, env=env, seed=seed) | origin
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
         tree = as_file(config)
         if signature := sign(tree):
@@ -65,7 +79,9 @@ class Session:
     @classmethod
     def open(cls, run: Path, trust: bool = False) -> Self:
         """A run directory that exists, to resume it; `trust`: with code that others named."""
-        return cls(run, try_out(read_config(run / rundir.CONFIG, trust)))
+        config = read_config(run / rundir.CONFIG, trust)
+        _check_begun(run)
+        return cls(run, try_out(config))
 
     def __enter__(self) -> Self:
         self._lock.enter_context(rundir.lock(self.run))
@@ -145,6 +161,24 @@ def newest_checkpoint(run: Path) -> checkpoint.Checkpoint | None:
             f"remove {run / METRICS} to start again from step 0"
         )
     return None
+
+
+def _start_from(agent: Agent, run: Path) -> dict[str, Any]:
+    saved = newest_checkpoint(run)
+    if saved is None:
+        raise CheckpointError(f"{run}: holds no checkpoint yet, so there are no weights in it")
+    return take_weights(agent, saved, run)
+
+
+def _check_begun(run: Path) -> None:
+    """Refuse to begin anew what was to start from another run, and was ended before its save."""
+    about = run / rundir.PROVENANCE
+    origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
+    if origin and not checkpoint.listing(run / CHECKPOINTS):
+        raise CheckpointError(
+            f"{run}: was to start from the weights of {origin['run']} and ended before it saved "
+            f"them; train it again with --from {origin['run']}"
+        )
 
 
 def _has_log(run: Path) -> bool:
