@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args,
 from operant.config.flags import flag, item_types, plain_type
 from operant.config.schema import Leaf, leaves
 from operant.config.values import union_members
+from operant.core.annotations import function_of
 from operant.core.config import Config, Range
 from operant.core.schedule import Schedule
 
@@ -96,9 +97,8 @@ def comments(cls: type) -> dict[str, str]:
     for owner in reversed(cls.__mro__):
         if "__annotations__" in vars(owner):
             found |= _own_comments(owner)
-    made = getattr(cls, "make", None)  # settings that are the arguments of a function
-    function = made.__init__ if isinstance(made, type) else made
-    return found if function is None else found | _own_comments(function)
+    make = getattr(cls, "make", None)  # whose arguments are the settings
+    return found if make is None else found | _own_comments(function_of(make))
 
 
 def _own_comments(thing: Any) -> dict[str, str]:

@@ -8,6 +8,12 @@ from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 
+def function_of(make: Any) -> Any:
+    """The function whose arguments a call takes: of a class, its `__init__`."""
+    constructor = make.__init__
+    return constructor if isinstance(make, type) else make
+
+
 def annotation_of(function: Callable[..., Any], argument: str) -> Any:
     """The annotation of one argument, as an object; None if it has none.
 

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from operant.core.annotations import annotation_of
+from operant.core.annotations import annotation_of, function_of
 from operant.core.config import Config
 from operant.core.errors import UsageError
 from operant.core.experience import HiddenState, Tensors
@@ -80,8 +80,8 @@ def _config(path: str, make: Any) -> type[OwnNetworkConfig]:
 def _arguments(where: str, make: Any) -> dict[str, inspect.Parameter]:
     """The arguments that are settings: all that have a name, but the first two."""
     try:
-        found = inspect.signature(make).parameters
-    except ValueError:
+        found = dict(inspect.signature(make).parameters)
+    except ValueError:  # built in, in C
         found = {}
     named = {k: p for k, p in found.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     first = [p for p in list(found.values())[:2] if p.kind is not p.KEYWORD_ONLY]
@@ -95,9 +95,9 @@ def _arguments(where: str, make: Any) -> dict[str, inspect.Parameter]:
 
 def _setting(where: str, make: Any, parameter: inspect.Parameter) -> tuple[Any, Any]:
     """The type of a setting, and its default as dataclasses state it."""
-    name, function = parameter.name, make.__init__ if isinstance(make, type) else make
+    name = parameter.name
     try:
-        hint = annotation_of(function, name)
+        hint = annotation_of(function_of(make), name)
     except NameError as error:
         raise UsageError(f"{where}: the annotation of {name!r}: {error}") from None
     if hint is None or parameter.default is parameter.empty:

@@ -126,14 +126,19 @@ def build_sampler(config: RunConfig, agent: Agent, evaluation: Evaluation) -> Sa
 
 def _check_sendable(config: RunConfig, agent: Agent) -> None:
     """Refuse parts of the user's own that a worker process could not import."""
+    if not (is_name(config.algorithm) or isinstance(config.network, OwnNetworkConfig)):
+        return
     try:
-        if is_name(config.algorithm) or isinstance(config.network, OwnNetworkConfig):
-            pickle.dumps(agent.actor)
+        here = b"__main__" in pickle.dumps(agent.actor)
+        why = "they are defined in the script that runs" if here else ""
     except (pickle.PicklingError, AttributeError, TypeError) as error:
+        why = str(error)
+    if why:
         raise UsageError(
-            f"sampler = {config.sampler!r}: {config.algorithm} cannot be sent to worker processes "
-            f"({error}); define its classes at the top level of a module, or use sampler = 'serial'"
-        ) from None
+            f"sampler = {config.sampler!r}: worker processes cannot import the parts of "
+            f"{config.algorithm} ({why}); define them at the top level of a module of their own, "
+            f"or use sampler = 'serial'"
+        )
 
 
 def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:

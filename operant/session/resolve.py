@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from operant.agents.optimizer import compiled
+from operant.agents.registry import agent_class
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.objects import is_local
@@ -100,12 +101,6 @@ def choose_sampler(config: RunConfig, device: str) -> tuple[Changes, str]:
     """The sampler that `auto` stands for, as changes to the configuration, and why."""
     env = config.env
     if config.sampler != "auto":
-        for name in own_local(config) if config.sampler in ("parallel", "async") else ():
-            raise UsageError(
-                f"sampler = {config.sampler!r}: {name!r} was passed as an object that worker "
-                f"processes cannot import; define it at the top level of a module, or use "
-                f"sampler = 'serial'"
-            )
         return {}, ""
     if env.manager != "auto":
         return {"sampler": "serial"}, ""
@@ -116,10 +111,12 @@ def choose_sampler(config: RunConfig, device: str) -> tuple[Changes, str]:
     return _choose_by_step_time(config, device, *measure_step(env))
 
 
-def own_local(config: RunConfig) -> list[str]:
-    """Names of agent and network, if they are the user's own and only this process has them."""
-    own = config.network.path if isinstance(config.network, OwnNetworkConfig) else ""
-    return [name for name in (config.algorithm, own) if is_local(name)]
+def defined_here(config: RunConfig) -> bool:
+    """Whether agent or network are the user's own, in a script that workers do not run."""
+    own = [type(config.network).make] if isinstance(config.network, OwnNetworkConfig) else []
+    made = (agent_class(config.algorithm), *own)
+    local = [config.algorithm, getattr(config.network, "path", "")]
+    return any(x.__module__ == "__main__" for x in made) or any(map(is_local, local))
 
 
 def _choose_by_step_time(
@@ -136,7 +133,7 @@ def _choose_by_step_time(
     saved = wall * env.num_envs * (1 - 1 / workers)  # in one step of all environments
     if saved <= MIN_STEP_SAVING or saved * config.agent.length <= MIN_BATCH_SAVING:
         return {"sampler": "serial"}, f"sampler serial: {takes}, too short for workers to pay"
-    if device != "cpu" or own_local(config):  # workers would have to act without it
+    if device != "cpu" or defined_here(config):  # workers would have to act without it
         why = f"sampler serial over {workers} environment processes: {takes} of computing"
         return {"sampler": "serial", "env": replace(env, manager="subproc")}, why
     return {"sampler": "parallel"}, f"sampler parallel, {workers} workers: {takes} of computing"

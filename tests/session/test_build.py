@@ -32,6 +32,7 @@ class Counted:
 
     def __init__(self, function: Any) -> None:
         self.function, self.calls = function, 0
+        self.__wrapped__ = function  # whose annotations count
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.calls += 1

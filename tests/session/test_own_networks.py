@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +83,7 @@ def test_a_recipe_leaves_out_its_network() -> None:
     from operant.recipes import RECIPES  # noqa: PLC0415
 
     config, recipe = compose("ppo", {"network": NET}, recipes=RECIPES)
-    assert (recipe is not None, type(config.network).path) == (True, NET)  # type: ignore[union-attr]  # its own
+    assert (recipe is not None, type(config.network).path) == (True, NET)
 
 
 @pytest.mark.parametrize("flag", ["--network.hidden 8", "--network.lstm 4"])
@@ -141,11 +144,20 @@ def test_workers_act_by_a_network_of_ones_own(tmp_path: Path) -> None:
 
 def test_what_workers_cannot_import_is_refused(tmp_path: Path) -> None:
     settings: Any = {"sampler": "parallel", "steps": 64, "runs": tmp_path, "quiet": True}
-    with pytest.raises(UsageError, match=r"'here:.*lambda' was passed as an object that worker"):
-        operant.train("ppo", "CartPole-v1", network=local(), **settings)
-    with pytest.raises(UsageError, match=r"define its classes at the top level of a module"):
+    with pytest.raises(UsageError, match=r"define them at the top level of a module"):
         operant.train("ppo", "CartPole-v1", network=made, **settings)
 
 
-def local() -> Any:
-    return lambda spaces, outputs: Perceptron(spaces, outputs, 4)
+def test_a_script_is_told_where_to_define_what_workers_need(tmp_path: Path) -> None:
+    script = """
+from own_agents import Perceptron
+import operant
+class Net(Perceptron): pass
+operant.train("ppo", "CartPole-v1", network=Net, sampler="parallel", steps=64, quiet=True)
+"""
+    (tmp_path / "script.py").write_text(script)
+    paths = [str(Path(operant.__file__).parents[1]), str(Path(__file__).parent)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    words = [sys.executable, "script.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert "(they are defined in the script that runs); define them at the top" in done.stderr
