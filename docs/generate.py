@@ -52,7 +52,7 @@ def page() -> str:
         parts.append(f"### {section or 'The run'}\n")
         parts += _table(row for row in shared if row.section == section)
     parts.append("## Settings of one agent\n")
-    for name, (cls, _) in sorted(AGENTS.items()):
+    for name, cls in sorted(AGENTS.items()):
         about = (cls.__doc__ or "").splitlines()[0]
         own = [row for row in rows(run_config(name)) if row.section == "agent"]
         parts += [f"### {name}\n", f"`{cls.__name__}`: {about}\n", *_table(own)]

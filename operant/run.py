@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from operant.agents.registry import agent_name
 from operant.config.values import convert
 from operant.core.config import CountOrZero
 from operant.core.errors import UsageError
@@ -48,7 +49,7 @@ class Run:
 
 
 def train(
-    algorithm: str,
+    algorithm: str | type[Any],
     env_id: Any = None,
     *,
     recipe: str = "auto",
@@ -56,22 +57,26 @@ def train(
     runs: str | Path = "runs",
     quiet: bool = False,
     argv: Sequence[str] | None = None,
+    from_run: str | Path | None = None,
     **settings: Any,
 ) -> Run:
     """Train an agent as `operant train` does; settings are those of a configuration file.
 
     `train("ppo", "CartPole-v1", steps=50_000, seed=2, agent={"lr": 1e-3})`
 
-    The environment is an id, a class, a function that makes one, or a Gymnasium environment or
-    `VectorEnv`, which is made again. Without one it is the recipe's own, or CartPole.
-    `recipe` names the settings to start from, `"none"` gives the plain defaults.
-    `name` is that of the run directory.
-    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
+    `algorithm` is an agent's name, or a class of your own. The environment is an id, a class, a
+    function that makes one, or a Gymnasium environment or `VectorEnv`, which is made again; without
+    one it is the recipe's own, or CartPole. `network` may be a class or function that makes a
+    network: see `networks/by_path.py`. `recipe` names the settings to start from, `"none"` gives
+    the plain defaults. `name` is that of the run directory. `from_run` is a run whose weights it
+    starts from. Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     check_not_imported()
     tree = {**settings, "env": settings_of(env_id, settings.get("env"))}
-    config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
-    session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
+    config, chosen = compose(agent_name(algorithm), tree, recipe=recipe, recipes=RECIPES)
+    origin = None if from_run is None else find_run(from_run, Path(runs))
+    command = sys.argv if argv is None else argv
+    session = create_session(config, Path(runs), command, name, origin)
     if not quiet:
         for line in filter(None, (chosen, session.trial.why)):
             print(line)
@@ -94,17 +99,23 @@ def _train(session: Session, quiet: bool) -> Run:
     return Run(session.run, session.config, runner.container.agent)
 
 
-def create_session(config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Session:
+def create_session(
+    config: RunConfig,
+    root: Path,
+    argv: Sequence[str],
+    name: str = "",
+    from_run: Path | None = None,
+) -> Session:
     """A new run under `root`: of exactly this name, or of one that says what it is and when."""
     if not name:
-        return Session.create(config, root, argv)
+        return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
         raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
     run = root / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():
         raise UsageError(taken)
-    session = Session.create(config, root, argv, name)
+    session = Session.create(config, root, argv, name, from_run)
     try:
         session.run = session.run.rename(run)
     except OSError:  # another process took the name meanwhile
@@ -148,7 +159,11 @@ def _device(cuda_idx: int | None) -> str:
     return f"cuda:{cuda_idx}"
 
 
-def load(run: str | Path) -> Run:
-    """A run by its directory, or by its name under `runs`."""
+def load(run: str | Path, trust: bool = False) -> Run:
+    """A run by its directory, or by its name under `runs`.
+
+    Code that it names, such as an agent of one's own, is imported if this user made the run on
+    this machine; else only with `trust`.
+    """
     path = find_run(run, Path("runs"))
-    return Run(path, *load_agent(path))
+    return Run(path, *load_agent(path, trust))

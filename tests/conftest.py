@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import tempfile
 from multiprocessing import forkserver
 
 # On some processors MKL rounds a row by how many rows there are, and parts of a batch would differ
 # from the whole; read when torch first multiplies.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
+# Runs that name code of the user's own are signed with a key that is kept there.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="operant-tests-")
 
 import torch
 

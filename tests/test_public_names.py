@@ -13,9 +13,10 @@ import pytest
 NAMES = {
     "operant": "Run build_and_train check_env load train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "SACConfig",
+    "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
     "operant.containers": "LocalWorker",
-    "operant.core": "Agent Container EnvironmentManager Experience HiddenState Memory Network "
+    "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
+    "Experience Fraction HiddenState Memory Network Parts Rate "
     "Sampler Schedule Shape Spaces TrajInfo namedarraytuple",
     "operant.envs": "ActionPreprocessor Env EnvConfig Environment GymEnv NativeEnvManager "
     "ObsPreprocessor SimpleEnvManager SubProcEnvManager make_env make_manager",

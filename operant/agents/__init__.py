@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from operant.agents.off_policy import OffPolicy as OffPolicy
     from operant.agents.optimizer import GradientStep as GradientStep
     from operant.agents.optimizer import Hooks as Hooks
+    from operant.agents.optimizer import Losses as Losses
     from operant.agents.optimizer import Optimizer as Optimizer
     from operant.agents.ppo import PPO as PPO
     from operant.agents.ppo import PPOConfig as PPOConfig

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from torch import nn
+
 from operant.agents.actor import Actor
+from operant.agents.critics import Critics
 from operant.agents.modes import Modules, set_training
 from operant.agents.optimizer import GradientStep
+from operant.agents.target import Target
 from operant.core.experience import Arrays, Decision, EnvStep, HiddenState, Memo, Tensors
 from operant.core.protocols import Network
 from operant.core.state import restore, state_of
@@ -58,6 +62,11 @@ class AgentBase:
     def mode_dependent(self) -> Modules:
         """What to switch to training mode, such as dropout: in all networks that are learned."""
         return self.actor.mode_dependent
+
+    def weights(self) -> tuple[str, ...]:
+        """Which of `saved` another run may start from: networks and their target networks."""
+        kinds = nn.Module | Target | Critics
+        return tuple(name for name in self.saved if isinstance(getattr(self, name), kinds))
 
     def compile(self) -> None:
         """Learn by torch.compile; the first update then takes up to half a minute longer."""

@@ -1,18 +1,84 @@
-"""The agents by name."""
+"""The agents by name, and those of the user's own by path, `module:Class`."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from operant.agents.a2c import A2CConfig, ActorCritic
-from operant.agents.dqn import DQN, DQNConfig
-from operant.agents.ppo import PPO, PPOConfig
-from operant.agents.sac import SAC, SACConfig
+from operant.agents.a2c import ActorCritic
+from operant.agents.dqn import DQN
+from operant.agents.ppo import PPO
+from operant.agents.sac import SAC
+from operant.core.annotations import annotation_of
 from operant.core.config import AgentConfig
+from operant.core.errors import UsageError, suggest
+from operant.core.objects import find, is_name, name_of
 
-AGENTS: dict[str, tuple[Any, type[AgentConfig]]] = {
-    "a2c": (ActorCritic, A2CConfig),
-    "dqn": (DQN, DQNConfig),
-    "ppo": (PPO, PPOConfig),
-    "sac": (SAC, SACConfig),
-}
+AGENTS: dict[str, type[Any]] = {"a2c": ActorCritic, "dqn": DQN, "ppo": PPO, "sac": SAC}
+MEMBERS = ("create", "act", "update", "state_dict", "load_state_dict")  # that a class must have
+CREATE = "create(parts, config: MyConfig, seed)"
+OF_YOUR_OWN = "; one of your own is named by its module and class, such as my_module:MyAgent"
+DECORATED = "@dataclass(frozen=True, kw_only=True)"
+
+
+def agent_name(agent: str | type[Any]) -> str:
+    """The name of an agent as configurations hold it, of a class or as papers write it."""
+    if isinstance(agent, str):
+        return agent.lower() if agent.lower() in AGENTS else agent
+    return next((name for name, cls in AGENTS.items() if cls is agent), name_of(agent))
+
+
+def agent_class(name: str) -> type[Any]:
+    """The class of an agent, by its name or path; its `create` makes the agent."""
+    if name in AGENTS:
+        return AGENTS[name]
+    if not is_name(name):
+        near = suggest(name, AGENTS)
+        remedy = near if "did you mean" in near else near + OF_YOUR_OWN
+        raise UsageError(f"agent {name!r} is unknown{remedy}")
+    found = find(name, "algorithm")
+    if not isinstance(found, type):
+        raise UsageError(
+            f"algorithm = {name!r}: is a {type(found).__name__}; expected a class that extends "
+            f"operant.agents.AgentBase"
+        )
+    lacking = [member for member in MEMBERS if not callable(getattr(found, member, None))]
+    if lacking:
+        raise UsageError(
+            f"algorithm = {name!r}: lacks {', '.join(lacking)}; expected an agent, such as a "
+            f"class that extends operant.agents.AgentBase, with {CREATE} and update()"
+        )
+    return found
+
+
+def config_of(cls: type[Any]) -> type[AgentConfig]:
+    """The class of an agent's settings: what `config` is annotated as in its `create`."""
+    where = f"algorithm = '{cls.__module__}:{cls.__qualname__}'"
+    try:
+        found = annotation_of(cls.create, "config")
+    except NameError as error:
+        raise UsageError(
+            f"{where}: create's `config` is annotated as something that its module does not have "
+            f"at run time ({error}); import or define it there"
+        ) from None
+    if found is None:
+        raise UsageError(f"{where}: create's `config` has no annotation; expected {CREATE}")
+    if not (isinstance(found, type) and issubclass(found, AgentConfig)):
+        raise UsageError(
+            f"{where}: create's `config` is annotated as {found!r}; expected a class that extends "
+            f"operant.core.AgentConfig"
+        )
+    _check_settings(where, found)
+    return found
+
+
+def _check_settings(where: str, config: type[AgentConfig]) -> None:
+    """Refuse settings that cannot be read, or that would silently not be there."""
+    if "__dataclass_params__" not in vars(config):
+        raise UsageError(f"{where}: {config.__name__} is no dataclass; write {DECORATED} above it")
+    for field in dataclasses.fields(config):
+        if field.default is field.default_factory:  # both are missing
+            raise UsageError(
+                f"{where}: the setting {field.name!r} of {config.__name__} has no default; "
+                f"expected one, such as `{field.name}: int = 1`"
+            )

@@ -167,6 +167,9 @@ class SAC(OffPolicy):
     def normalizing(self) -> tuple[Network, ...]:
         return self.network, self.critics.network
 
+    def weights(self) -> tuple[str, ...]:
+        return (*super().weights(), *(("log_alpha",) if self.config.learn_alpha else ()))
+
     def mode_dependent(self) -> Modules:
         return self.actor.mode_dependent + self.critics.mode_dependent
 

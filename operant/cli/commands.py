@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from operant.cli.options import EvalOptions, PlayOptions, PlotOptions, ResumeOptions, TrainOptions
-from operant.config import load_yaml, parse_flags
+from operant.config import parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
 
@@ -25,6 +25,7 @@ def train(argv: list[str]) -> int:
     """Train an agent. Every setting of the run is a flag."""
     from operant.report.play import make_rendered_env  # noqa: PLC0415
     from operant.run import create_session  # noqa: PLC0415
+    from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.try_out import preview  # noqa: PLC0415
 
     options, config, recipe = composed(argv)
@@ -34,7 +35,8 @@ def train(argv: list[str]) -> int:
     if options.video != "none":
         make_rendered_env(config.env).close()  # fails now rather than after hours of training
     root, command = Path(options.runs), ["operant", "train", *argv]
-    session = create_session(config, root, command, options.name)
+    origin = None if options.from_ is None else find_run(options.from_, root)
+    session = create_session(config, root, command, options.name, origin)
     if recipe and not options.quiet:
         print(recipe)
     try:
@@ -48,9 +50,13 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
     """The options and the configuration of a `train` command, and the recipe it starts from."""
     from operant.recipes import RECIPES  # noqa: PLC0415
     from operant.session.compose import compose  # noqa: PLC0415
+    from operant.session.run_settings import with_network  # noqa: PLC0415
+    from operant.session.trust import read_tree  # noqa: PLC0415
 
     options, words = parse_flags(TrainOptions, argv, partial=True)
-    tree = load_yaml(Path(options.config)) if options.config else {}
+    tree = read_tree(Path(options.config), options.trust) if options.config else {}
+    if options.network is not None:
+        tree = with_network(tree, options.network)
     agent = words.pop(0) if words and not words[0].startswith("--") else ""
     others = [field.name for field in fields(TrainOptions)]
     source = options.config or ""
@@ -67,11 +73,11 @@ def resume(argv: list[str]) -> int:
     unfinished_only = options.steps is None
     run = find_run(_at_most_one(words), Path(options.runs), unfinished_only)
     if options.steps is not None:
-        extend(run, options.steps)
+        extend(run, options.steps, options.trust)
     if (run / DONE).exists():
         print(f"{run} is finished; there is nothing to resume")
         return 0
-    return _run(Session.open(run), options)
+    return _run(Session.open(run, options.trust), options)
 
 
 def evaluate(argv: list[str]) -> int:
@@ -80,7 +86,7 @@ def evaluate(argv: list[str]) -> int:
     from operant.run import evaluate as evaluated  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
-    config, agent = _agent(words, options.runs)
+    config, agent = _agent(words, options)
     found = evaluated(config, agent, options.episodes, options.seed)
     if options.json:
         print(json.dumps(found))
@@ -98,7 +104,7 @@ def play(argv: list[str]) -> int:
     options, words = parse_flags(PlayOptions, argv)
     if options.record is None:
         check_display()
-    config, agent = _agent(words, options.runs)
+    config, agent = _agent(words, options)
     if options.record is None:
         played = show(config, agent, options.episodes)
     else:
@@ -215,11 +221,11 @@ def _profile(run: Path) -> None:
     print(f"{table(measured)}\nprofile in {run / 'profile.png'}")
 
 
-def _agent(words: list[str], runs: str) -> tuple[RunConfig, Agent]:
+def _agent(words: list[str], options: EvalOptions | PlayOptions) -> tuple[RunConfig, Agent]:
     from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.session import load_agent  # noqa: PLC0415
 
-    return load_agent(find_run(_at_most_one(words), Path(runs)))
+    return load_agent(find_run(_at_most_one(words), Path(options.runs)), options.trust)
 
 
 def _at_most_one(words: list[str]) -> str | None:

@@ -15,7 +15,7 @@ from operant.session.run_settings import as_file
 from operant.session.session import CHECKPOINTS, read_config
 
 
-def extend(run: Path, steps: int) -> None:
+def extend(run: Path, steps: int, trust: bool = False) -> None:
     """Make the run `steps` long; schedules that are shares of it become longer with it."""
     with lock(run):
         trained = steps_trained(run)
@@ -23,7 +23,7 @@ def extend(run: Path, steps: int) -> None:
             raise UsageError(
                 f"steps = {steps}: {run} has trained {trained} steps already; expected more"
             )
-        config = read_config(run / CONFIG)
+        config = read_config(run / CONFIG, trust)
         config = replace(config, steps=steps, agent=in_steps(config.agent, steps))
         # In this order: a run that is interrupted in between can be resumed, and ends at once.
         (run / DONE).unlink(missing_ok=True)

@@ -38,7 +38,7 @@ def listing(pattern: str) -> str:
     if not found:
         remedy = "; ".join(missing_packages(matching)) or "what they need cannot be imported"
         raise UsageError(f"no environment that matches {pattern!r} can be made here; {remedy}")
-    agents = [f"{name:14} {_about(cls)}" for name, (cls, _) in sorted(AGENTS.items())]
+    agents = [f"{name:14} {_about(cls)}" for name, cls in sorted(AGENTS.items())]
     recipes = [
         f"{recipe.name:19} {recipe.pattern:12} {recipe.about}"
         for recipe in RECIPES

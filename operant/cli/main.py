@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; an error is one line on standard error and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if "" not in sys.path:
-        sys.path.insert(0, "")  # so that modules here can be imported, as with `python -m operant`
+        sys.path.append("")  # so that modules here can be imported; last, or they hide others
     if words[:1] in (["train"], ["resume"]):
         # Until training starts nearly all that is allocated is imports, which stay; each
         # collection of garbage would look through them for a tenth of a second.

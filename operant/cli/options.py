@@ -13,7 +13,10 @@ class TrainOptions(Config):
     """What to start from, where to write, and what to show."""
 
     config: str | None = None  # YAML file with settings; flags override it
+    trust: bool = False  # import code that the file names
     recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
+    from_: str | None = None  # run whose weights to start from
+    network: str | None = None  # network of your own: module:Name of what makes an nn.Module
     dry_run: bool = False  # print the settings, the network and the memory needed, and stop
     runs: str = "runs"  # directory for run directories
     name: str = ""  # of the run directory; default: agent, environment, seed and time
@@ -27,6 +30,7 @@ class ResumeOptions(Config):
     """How long to train, where runs are, and what to show."""
 
     steps: Count | None = None  # new total of environment steps, of a finished run too
+    trust: bool = False  # import code that somebody else's run names
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
@@ -39,6 +43,7 @@ class EvalOptions(Config):
     episodes: Count = 20  # number of evaluation episodes
     seed: CountOrZero = 1_000  # random seed of the environments
     json: bool = False  # print the result as one JSON object
+    trust: bool = False  # import code that somebody else's run names
     runs: str = "runs"  # directory of run directories
 
 
@@ -48,6 +53,7 @@ class PlayOptions(Config):
 
     record: str | None = None  # write a .gif or .mp4 file instead of opening a window
     episodes: Count = 1  # number of episodes
+    trust: bool = False  # import code that somebody else's run names
     runs: str = "runs"  # directory of run directories
 
 

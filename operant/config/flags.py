@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from operant.config.schema import Leaf, from_tree, leaves
+from operant.config.schema import Leaf, from_tree, leaves, refusal
 from operant.config.synonyms import other_agents_setting, path_of
 from operant.config.values import type_in_words, union_members
 from operant.config.yaml_file import parse_scalar, parse_yaml
@@ -44,7 +44,8 @@ def parse_flags(
             words.append(word)
             continue
         if leaf is None:
-            raise UsageError(_unknown_flag(name, [*known, *others]))
+            why = refusal(cls, base, name.replace("-", "_"))
+            raise UsageError((why and f"--{name}: {why}") or _unknown_flag(name, [*known, *others]))
         value = _parse_value(leaf, queue, inline if equals else None, negated)
         _set_nested(tree, leaf.path.split("."), value)
     return from_tree(cls, tree, base), words
@@ -52,7 +53,7 @@ def parse_flags(
 
 def flag(path: str) -> str:
     """How a dotted path is written on the command line."""
-    return "--" + path.replace("_", "-")
+    return "--" + path.rstrip("_").replace("_", "-")  # `from_` is `--from`, a word of Python's
 
 
 def plain_type(hint: Any) -> Any:
@@ -72,8 +73,8 @@ def item_types(hint: Any) -> tuple[Any, ...]:
 
 def _find(name: str, known: Mapping[str, Leaf]) -> tuple[Leaf | None, bool]:
     """The setting of a flag, and whether the flag is its negation, `--no-...`."""
-    if name in known:
-        return known[name], False
+    if name in known or f"{name}_" in known:
+        return known.get(name) or known[f"{name}_"], False
     positive = known.get(name.removeprefix("no_"))
     negatable = positive is not None and plain_type(positive.hint) is bool
     return (positive, True) if negatable else (None, False)

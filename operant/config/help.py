@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args,
 from operant.config.flags import flag, item_types, plain_type
 from operant.config.schema import Leaf, leaves
 from operant.config.values import union_members
+from operant.core.annotations import function_of
 from operant.core.config import Config, Range
 from operant.core.schedule import Schedule
 
@@ -96,22 +97,28 @@ def comments(cls: type) -> dict[str, str]:
     for owner in reversed(cls.__mro__):
         if "__annotations__" in vars(owner):
             found |= _own_comments(owner)
-    return found
+    make = getattr(cls, "make", None)  # whose arguments are the settings
+    return found if make is None else found | _own_comments(function_of(make))
 
 
-def _own_comments(cls: type) -> dict[str, str]:
+def _own_comments(thing: Any) -> dict[str, str]:
+    """The comments beside the fields of a class, or beside the arguments of a function."""
     try:
-        source = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # a class made at run time has no source, so no comments
+        source = textwrap.dedent(inspect.getsource(thing))
+    except (OSError, TypeError):  # what is made at run time has no source, so no comments
         return {}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     by_line = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
     body = ast.parse(source).body[0]
-    assert isinstance(body, ast.ClassDef)
+    named: dict[str, ast.AnnAssign | ast.arg] = {}
+    if isinstance(body, ast.ClassDef):
+        fields = [node for node in body.body if isinstance(node, ast.AnnAssign)]
+        named = {node.target.id: node for node in fields if isinstance(node.target, ast.Name)}
+    elif isinstance(body, ast.FunctionDef):
+        named = {node.arg: node for node in (*body.args.args, *body.args.kwonlyargs)}
     return {
-        node.target.id: by_line.get(node.end_lineno or node.lineno, by_line.get(node.lineno, ""))
-        for node in body.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        name: by_line.get(node.end_lineno or node.lineno, by_line.get(node.lineno, ""))
+        for name, node in named.items()
     }
 
 

@@ -75,6 +75,18 @@ def to_tree(config: Config) -> dict[str, Any]:
     }
 
 
+def refusal(cls: type[Config], base: Config | None, dotted: str) -> str:
+    """Why the section of this path does not have its last name, if it says so."""
+    *sections, name = dotted.split(".")
+    for section in sections:
+        field = next((f for f in _settable(cls) if f.name == section), None)
+        value = getattr(base, section, None) if base else field and _default(field)
+        if not isinstance(value, Config):
+            return ""
+        cls, base = type(value), value
+    return cls.refused.get(name, "")
+
+
 def section_class(hint: Any, value: Any) -> type[Config] | None:
     """The configuration class of a field that is a section: of what it holds, else as annotated."""
     if isinstance(value, Config):
@@ -105,6 +117,8 @@ def _build(cls: type[C], tree: Mapping[str, Any], base: C | None, path: str) -> 
 def _unknown_key(key: str, cls: type[Config], base: Config | None, path: str) -> str:
     """The error for a key that is no setting, with the one that is probably meant."""
     section = f"{path}." if path else ""
+    if key in cls.refused:
+        return f"{section}{key}: {cls.refused[key]}"
     names = [field.name for field in _settable(cls)]
     meant = path_of(key, [section + leaf.path for leaf in leaves(cls, base)])
     meant = meant.removeprefix(section)

@@ -11,6 +11,14 @@ from operant.core.lazy import lazy_names
 if TYPE_CHECKING:
     from operant.core.config import AgentConfig as AgentConfig
     from operant.core.config import Config as Config
+    from operant.core.config import Count as Count
+    from operant.core.config import CountOrZero as CountOrZero
+    from operant.core.config import Fraction as Fraction
+    from operant.core.config import NotNegative as NotNegative
+    from operant.core.config import Positive as Positive
+    from operant.core.config import Range as Range
+    from operant.core.config import Rate as Rate
+    from operant.core.config import Share as Share
     from operant.core.errors import CheckpointError as CheckpointError
     from operant.core.errors import EnvironmentFault as EnvironmentFault
     from operant.core.errors import TrainingFault as TrainingFault
@@ -34,10 +42,13 @@ if TYPE_CHECKING:
     from operant.core.protocols import Memory as Memory
     from operant.core.protocols import Network as Network
     from operant.core.protocols import Parts as Parts
+    from operant.core.protocols import ReplayMemory as ReplayMemory
+    from operant.core.protocols import RolloutMemory as RolloutMemory
     from operant.core.protocols import Rows as Rows
     from operant.core.protocols import Sampler as Sampler
     from operant.core.schedule import Schedule as Schedule
     from operant.core.spaces import Shape as Shape
+    from operant.core.spaces import Space as Space
     from operant.core.spaces import Spaces as Spaces
 
 __getattr__ = lazy_names(__name__)

@@ -45,6 +45,9 @@ Share = Annotated[Schedule, Range(0, 1)]
 class Config:
     """Base of every configuration; checks types and ranges when made, also from Python."""
 
+    # Why names are no settings here that are some elsewhere.
+    refused: ClassVar[Mapping[str, str]] = {}
+
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)
         for field in dataclasses.fields(self):

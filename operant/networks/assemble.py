@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -54,15 +55,8 @@ def build_network(
 
     `late` inputs join after the memory, if there is one; the `hidden` layers then follow them.
     """
-    seen = {name: space for name, space in observation_spaces.items() if not is_mask(name)}
-    if not seen:
-        names = sorted(observation_spaces)
-        raise UsageError(f"observations {names}: expected at least one that is not an action mask")
-    generator = generator or _fresh_generator()
-    # PyTorch's layers draw their first weights from the global generator: lend it a seed.
-    with torch.random.fork_rng(devices=[]):
-        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-        torch.default_generator.manual_seed(seed)
+    seen = without_masks(observation_spaces)
+    with lend_seed(generator):
         separate = config.separate
         if separate is None:
             separate = all(
@@ -78,10 +72,25 @@ def build_network(
     return SplitNetwork(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
 
 
-def _fresh_generator() -> torch.Generator:
-    generator = torch.Generator()
-    generator.seed()
-    return generator
+def without_masks(observation_spaces: Mapping[str, Space]) -> dict[str, Space]:
+    """The observations that networks read."""
+    seen = {name: space for name, space in observation_spaces.items() if not is_mask(name)}
+    if not seen:
+        names = sorted(observation_spaces)
+        raise UsageError(f"observations {names}: expected at least one that is not an action mask")
+    return seen
+
+
+@contextmanager
+def lend_seed(generator: torch.Generator | None) -> Iterator[None]:
+    """A seed of `generator` for the global one, from which PyTorch's layers draw first weights."""
+    if generator is None:
+        generator = torch.Generator()
+        generator.seed()
+    with torch.random.fork_rng(devices=[]):
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def _owner(output: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
@@ -26,7 +27,8 @@ class CustomNetwork(nn.Module):
     """A module of your own: `forward(observation, hidden_state)` to `(outputs, hidden_state)`.
 
     It need only know one moment `[B, ...]`; a sequence is stepped through, or seen as one large
-    batch if `state`, the shapes of the hidden state by name, is empty.
+    batch if `state`, the shapes of the hidden state by name, is empty. Then its `forward` may do
+    without the hidden state, as argument and as result.
     """
 
     joint = True  # the module gives all of its outputs
@@ -36,6 +38,7 @@ class CustomNetwork(nn.Module):
         self.module = module
         self.state = dict(state or {})
         self.recurrent = bool(self.state)
+        self.takes_state = _takes_state(module)
 
     def forward(
         self,
@@ -74,11 +77,17 @@ class CustomNetwork(nn.Module):
     def _moment(
         self, observation: Tensors, state: HiddenState, outputs: tuple[str, ...] | None
     ) -> tuple[Tensors, HiddenState]:
-        results, carried = self.module(observation, state)
+        given = self.module(observation, state) if self.takes_state else self.module(observation)
+        results, carried = given if isinstance(given, tuple) else (given, {})
+        if not isinstance(results, Mapping):
+            raise UsageError(
+                f"{type(self.module).__name__} returned a {type(results).__name__}; expected "
+                f"outputs by name, or those and the hidden state"
+            )
         if carried.keys() != self.state.keys():
             raise UsageError(
                 f"{type(self.module).__name__} returned the hidden state {sorted(carried)}; "
-                f"expected {sorted(self.state)}, the names given to CustomNetwork as `state`"
+                f"expected {sorted(self.state)}, the names in `state`"
             )
         wanted = results.keys() if outputs is None else outputs
         check_known(wanted, results)
@@ -97,3 +106,11 @@ class CustomNetwork(nn.Module):
             results, state = self._moment(now, state.reset(begins), outputs)
             steps.append(results)
         return {name: torch.stack([step[name] for step in steps]) for name in steps[0]}, state
+
+
+def _takes_state(module: nn.Module) -> bool:
+    """Whether its `forward` has a second argument."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    one = inspect.Parameter
+    many = (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    return one.VAR_POSITIONAL in kinds or sum(kind in many for kind in kinds) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import agent_class
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
+from operant.core.objects import is_name
 from operant.core.protocols import Agent, EnvironmentManager, Network, Sampler
 from operant.core.seeds import seed_for
 from operant.core.spaces import Shape, Space, Spaces
@@ -23,7 +25,10 @@ from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
 from operant.memory.rollout import RolloutCache
 from operant.networks.assemble import build_network
+from operant.networks.by_path import OwnNetwork, OwnNetworkConfig, build_own_network
 from operant.networks.ensemble import build_ensemble
+from operant.networks.modular import ModularNetwork
+from operant.networks.split import SplitNetwork
 from operant.samplers.alternating import AlternatingSampler
 from operant.samplers.asynchronous import AsyncSampler
 from operant.samplers.collector import Collecting
@@ -76,11 +81,13 @@ class PartsOfRun:
         members: int = 1,
     ) -> Network:
         """A network, or an ensemble, from the run's observations to `outputs`."""
-        observation = self.spaces.observation
-        made = [
-            build_network(self.config.network, observation, outputs, self.generator, late)
-            for _ in range(members)
-        ]
+        settings = self.config.network
+        wanted = self.spaces.observation, outputs, self.generator, late
+        made: list[OwnNetwork] | list[ModularNetwork | SplitNetwork]
+        if isinstance(settings, OwnNetworkConfig):
+            made = [build_own_network(settings, *wanted) for _ in range(members)]
+        else:
+            made = [build_network(settings, *wanted) for _ in range(members)]
         return (made[0] if members == 1 else build_ensemble(made)).to(self.config.device)
 
     def rollout(self, length: int) -> RolloutCache:
@@ -94,10 +101,8 @@ class PartsOfRun:
 
 def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
     """The agent of a run, with networks and a memory for these spaces."""
-    cls, _ = AGENTS[config.algorithm]
-    agent: Agent = cls.create(
-        PartsOfRun(config, spaces), config.agent, seed_for(config.seed, "agent")
-    )
+    cls, parts = agent_class(config.algorithm), PartsOfRun(config, spaces)
+    agent: Agent = cls.create(parts, config.agent, seed_for(config.seed, "agent"))
     return agent
 
 
@@ -109,6 +114,7 @@ def build_sampler(config: RunConfig, agent: Agent, evaluation: Evaluation) -> Sa
     if config.sampler in ("parallel", "async"):
         kind = ParallelSampler if config.sampler == "parallel" else AsyncSampler
         limits = env.step_timeout, env.max_restarts
+        _check_sendable(config, agent)
         return kind(_shares(config, seed), agent, plan, evaluation, *limits)
     managers = _managers(config, seed)
     try:
@@ -120,6 +126,23 @@ def build_sampler(config: RunConfig, agent: Agent, evaluation: Evaluation) -> Sa
         for manager in managers:
             manager.close()
         raise
+
+
+def _check_sendable(config: RunConfig, agent: Agent) -> None:
+    """Refuse parts of the user's own that a worker process could not import."""
+    if not (is_name(config.algorithm) or isinstance(config.network, OwnNetworkConfig)):
+        return
+    try:
+        here = b"__main__" in pickle.dumps(agent.actor)
+        why = "they are defined in the script that runs" if here else ""
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        why = str(error)
+    if why:
+        raise UsageError(
+            f"sampler = {config.sampler!r}: worker processes cannot import the parts of "
+            f"{config.algorithm} ({why}); define them at the top level of a module of their own, "
+            f"or use sampler = 'serial'"
+        )
 
 
 def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) -> Evaluation:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import agent_name
 from operant.config import from_tree, parse_flags
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
 from operant.envs.providers.catalog import full_id
 from operant.session.recipe import Recipe
-from operant.session.run_settings import RunConfig, run_config, split_algorithm
+from operant.session.run_settings import RunConfig, run_config, split_algorithm, split_network
 
 
 def compose(
@@ -32,14 +32,15 @@ def compose(
     and environment, or `none`. `others` are flags that are read elsewhere, for suggestions.
     """
     written, tree = split_algorithm(tree, source)
+    network, tree = split_network(tree)
     algorithm = _algorithm(algorithm, written, flags, source)
-    cls = run_config(algorithm)
+    cls = run_config(algorithm, network)
     draft, _ = parse_flags(cls, flags, from_tree(cls, tree, source=source), others=others)
     env_id = full_id(draft.env.id)
     chosen = _recipe(recipe, [r for r in recipes if r.algorithm == algorithm], algorithm, env_id)
     if chosen and recipe != "auto" and not _names_env(tree, flags):
         env_id = _env_of(chosen)
-    base = from_tree(cls, chosen.settings) if chosen else cls()
+    base = from_tree(cls, _fitting(chosen, network)) if chosen else cls()
     base = from_tree(cls, tree, base, source=source)
     config, words = parse_flags(cls, flags, base, others=others)
     if words:
@@ -53,6 +54,11 @@ def in_steps(agent: AgentConfig, steps: int) -> AgentConfig:
     schedules = {k: x for k, x in vars(agent).items() if isinstance(x, Schedule)}
     changes: dict[str, Any] = {name: x.of_run(steps) for name, x in schedules.items()}
     return replace(agent, **changes)
+
+
+def _fitting(recipe: Recipe, network: str) -> Mapping[str, Any]:
+    """The settings of a recipe; those of its network are not for one of the user's own."""
+    return {k: x for k, x in recipe.settings.items() if not (network and k == "network")}
 
 
 def _names_env(tree: Mapping[str, Any], flags: Sequence[str]) -> bool:
@@ -75,7 +81,7 @@ def _algorithm(named: str, written: str, flags: Sequence[str], source: str) -> s
         raise UsageError("--algorithm: is no flag; name the agent first, as in `operant train ppo`")
     if not named and not written:
         raise UsageError("which agent? expected its name, such as `operant train ppo`")
-    named = named.lower() if named.lower() in AGENTS else named  # papers write them in capitals
+    named = agent_name(named)
     if named and written and written != named:
         raise UsageError(f"{source}: algorithm = {written!r}, and the command names {named!r}")
     return named or written

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from operant.agents.optimizer import compiled
+from operant.agents.registry import agent_class
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.objects import is_local
@@ -20,6 +21,8 @@ from operant.core.spaces import Spaces, is_mask
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import cores, native
 from operant.envs.providers.gymnasium import make_env
+from operant.networks.assemble import NetworkConfig
+from operant.networks.by_path import OwnNetworkConfig
 from operant.networks.precision import resolve_precision
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
@@ -50,13 +53,16 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     changes, why_sampler = choose_sampler(config, device)
     config = replace(config, device=device, **changes)
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
-    precision = resolve_precision(config.network.precision, images, device)
+    network = config.network
+    if isinstance(network, NetworkConfig):
+        precision = resolve_precision(network.precision, images, device)
+        network = replace(network, precision=precision)
     compile_, why_compiled = choose_compile(config, images, device)
     every = max(1, config.steps // EVALUATIONS) if config.eval.every == 0 else config.eval.every
     config = replace(
         config,
         threads=config.threads or given_threads() or choose_threads(config, images),
-        network=replace(config.network, precision=precision),
+        network=network,
         compile=compile_,
         eval=replace(config.eval, every=every),
     )
@@ -92,7 +98,7 @@ def reward_discount(config: RunConfig) -> float | None:
 
 def choose_threads(config: RunConfig, images: bool) -> int:
     """One thread for small networks, which several would slow down; else all that are free."""
-    sizes = config.network.hidden
+    sizes = config.network.hidden if isinstance(config.network, NetworkConfig) else ()
     widest = max((a * b for a, b in pairwise(sizes)), default=0)
     products = widest * config.agent.gradient_rows(config.env.num_envs)
     if not images and products < MIN_THREADED_PRODUCTS:
@@ -139,6 +145,14 @@ def _known_here_only(config: RunConfig) -> str:
     return local
 
 
+def defined_here(config: RunConfig) -> bool:
+    """Whether agent or network are the user's own, in a script that workers do not run."""
+    own = [type(config.network).make] if isinstance(config.network, OwnNetworkConfig) else []
+    made = (agent_class(config.algorithm), *own)
+    local = [config.algorithm, getattr(config.network, "path", "")]
+    return any(x.__module__ == "__main__" for x in made) or any(map(is_local, local))
+
+
 def _choose_by_step_time(
     config: RunConfig, device: str, wall: float, cpu: float
 ) -> tuple[Changes, str]:
@@ -153,7 +167,7 @@ def _choose_by_step_time(
     saved = wall * env.num_envs * (1 - 1 / workers)  # in one step of all environments
     if saved <= MIN_STEP_SAVING or saved * config.agent.length <= MIN_BATCH_SAVING:
         return {"sampler": "serial"}, f"sampler serial: {takes}, too short for workers to pay"
-    if device != "cpu":  # workers would have to act without it
+    if device != "cpu" or defined_here(config):  # workers would have to act without it
         why = f"sampler serial over {workers} environment processes: {takes} of computing"
         return {"sampler": "serial", "env": replace(env, manager="subproc")}, why
     return {"sampler": "parallel"}, f"sampler parallel, {workers} workers: {takes} of computing"
@@ -189,7 +203,9 @@ def choose_compile(
     """Whether gradient steps are compiled, and why, if that was `auto` and is worth saying."""
     if config.compile == "off":
         return "off", ""
-    recurrent = "a recurrent network is unrolled episode by episode" if config.network.lstm else ""
+    own = not isinstance(config.network, NetworkConfig)  # which torch may not be able to compile
+    unrolled = isinstance(config.network, NetworkConfig) and config.network.lstm > 0
+    recurrent = "a recurrent network is unrolled episode by episode" if unrolled else ""
     if config.compile == "on":
         failure = recurrent or compile_failure()
         if failure:
@@ -197,7 +213,7 @@ def choose_compile(
         return "on", ""
     count = config.agent.gradient_steps(config.steps, config.env.num_envs)
     # Convolutions gain nothing on a CPU, and other devices were not measured.
-    if recurrent or images or device != "cpu" or count < MIN_COMPILED_STEPS:
+    if recurrent or own or images or device != "cpu" or count < MIN_COMPILED_STEPS:
         return "off", ""
     failure = compile_failure()
     if failure:

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import AGENTS, agent_class, agent_name, config_of
 from operant.config import to_tree
 from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range, check
 from operant.core.errors import UsageError, suggest
+from operant.core.objects import is_name, name_of
 from operant.envs.env_settings import EnvConfig
 from operant.networks.assemble import NetworkConfig
+from operant.networks.by_path import OwnNetworkConfig, own_network_config
 
+PATH = "path"  # what names a network of one's own among its settings
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
 Switch = Literal["off", "on", "auto"]
@@ -60,7 +63,7 @@ class RunConfig(Config):
     log_every: Count = 1_000  # environment steps between lines of the metric log
     agent: AgentConfig = field(default_factory=AgentConfig)
     env: EnvConfig = field(default_factory=EnvConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    network: Any = field(default_factory=NetworkConfig)  # or OwnNetworkConfig
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
@@ -70,21 +73,24 @@ class RunConfig(Config):
             raise UsageError(f"device = {self.device!r}: expected auto, cpu, cuda, cuda:1 … or mps")
 
 
+def run_config(algorithm: str, network: str = "") -> type[RunConfig]:
+    """The class of an agent's run configuration: RunConfig with its own settings as `agent`.
+
+    Those of a `network` of one's own, `module:Name`, are in the place of the built-in one's.
+    """
+    config: Any = config_of(agent_class(algorithm))
+    own: Any = own_network_config(network) if network else None
+    return _run_config(algorithm, config, own)
+
+
 @cache
-def run_config(algorithm: str) -> type[RunConfig]:
-    """The class of an agent's run configuration: RunConfig with its own settings as `agent`."""
-    if algorithm not in AGENTS:
-        raise UsageError(f"agent {algorithm!r} is unknown{suggest(algorithm, AGENTS)}")
-    _, config = AGENTS[algorithm]
+def _run_config(algorithm: str, config: Any, own: Any) -> type[RunConfig]:
+    network = own() if own else NetworkConfig(**dict(config.network_defaults))
     return make_dataclass(
         "RunConfig",
         [
             ("agent", config, field(default_factory=config)),
-            (
-                "network",
-                NetworkConfig,
-                field(default=NetworkConfig(**dict(config.network_defaults))),
-            ),
+            ("network", type(network), field(default=network)),
         ],
         bases=(RunConfig,),
         namespace={"__module__": __name__, "algorithm": algorithm},
@@ -95,14 +101,35 @@ def run_config(algorithm: str) -> type[RunConfig]:
 
 def as_file(config: RunConfig) -> dict[str, Any]:
     """The content of a configuration file: the agent's name, then every setting."""
-    return {"algorithm": config.algorithm, **to_tree(config)}
+    tree = {"algorithm": config.algorithm, **to_tree(config)}
+    if isinstance(config.network, OwnNetworkConfig):
+        tree["network"] = {PATH: config.network.path, **tree["network"]}
+    return tree
+
+
+def split_network(tree: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The network of one's own that settings name, or an empty string, and the other settings."""
+    settings = dict(tree)
+    given = settings.get("network")
+    if isinstance(given, str) or callable(given):
+        return name_of(settings.pop("network")), settings
+    if isinstance(given, Mapping) and PATH in given:
+        settings["network"] = {name: x for name, x in given.items() if name != PATH}
+        return name_of(given[PATH]), settings
+    return "", settings
+
+
+def with_network(tree: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The settings with this network of one's own, in place of another and that one's settings."""
+    return dict(tree) if split_network(tree)[0] == path else {**tree, "network": path}
 
 
 def split_algorithm(tree: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:
     """The agent that a file names, or an empty string, and the other settings."""
     settings = dict(tree)
     name = settings.pop("algorithm", "")
-    if not isinstance(name, str) or (name and name not in AGENTS):
+    known = isinstance(name, str) and (not name or agent_name(name) in AGENTS or is_name(name))
+    if not known:
         near = suggest(str(name), AGENTS)
         raise UsageError(f"{source}: algorithm = {name!r}: there is no such agent{near}")
-    return name, settings
+    return agent_name(name), settings

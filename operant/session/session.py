@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from operant.config import dump_yaml, from_tree, load_yaml
+from operant.config import dump_yaml, from_tree
 from operant.core.errors import CheckpointError, UsageError
 from operant.core.protocols import Agent
 from operant.session import run_directory as rundir
@@ -22,7 +22,15 @@ from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
 from operant.session.log import METRICS
-from operant.session.run_settings import RunConfig, as_file, run_config, split_algorithm
+from operant.session.run_settings import (
+    RunConfig,
+    as_file,
+    run_config,
+    split_algorithm,
+    split_network,
+)
+from operant.session.start_from import check_kind, take_weights
+from operant.session.trust import SIGNATURE, read_tree, sign
 from operant.session.try_out import check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
@@ -39,22 +47,41 @@ class Session:
         self._lock = ExitStack()
 
     @classmethod
-    def create(cls, config: RunConfig, root: Path, argv: Sequence[str], name: str = "") -> Self:
-        """A new run directory, with everything needed to repeat the run."""
+    def create(
+        cls,
+        config: RunConfig,
+        root: Path,
+        argv: Sequence[str],
+        name: str = "",
+        from_run: Path | None = None,
+    ) -> Self:
+        """A new run directory, with everything needed to repeat the run.
+
+        `from_run` is a run whose weights it starts from.
+        """
+        if from_run is not None:
+            check_kind(from_run / rundir.CONFIG, config.algorithm)
         trial = try_out(config)
         check_memory(trial)
+        origin = {"from": _start_from(trial.agent, from_run)} if from_run is not None else {}
         config = trial.config
         agent, env, seed = config.algorithm, config.env.id, config.seed
-        run = rundir.create_run(root, name or f"{agent}-{env.replace('/', '-')}-s{seed}")
-        about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
+        short = agent.rpartition(":")[2]  # of one by path, the name of its class
+        run = rundir.create_run(root, name or f"{short}-{env.replace('/', '-')}-s{seed}")
+        about = rundir.provenance(argv, agent=agent, env=env, seed=seed) | origin
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
-        _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
+        tree = as_file(config)
+        if signature := sign(tree):
+            _write(run / SIGNATURE, json.dumps(signature, indent=1) + "\n")
+        _write(run / rundir.CONFIG, dump_yaml(tree))
         return cls(run, trial)
 
     @classmethod
-    def open(cls, run: Path) -> Self:
-        """A run directory that exists, to resume it."""
-        return cls(run, try_out(read_config(run / rundir.CONFIG)))
+    def open(cls, run: Path, trust: bool = False) -> Self:
+        """A run directory that exists, to resume it; `trust`: with code that others named."""
+        config = read_config(run / rundir.CONFIG, trust)
+        _check_begun(run)
+        return cls(run, try_out(config))
 
     def __enter__(self) -> Self:
         self._lock.enter_context(rundir.lock(self.run))
@@ -114,12 +141,13 @@ class Session:
             shutil.rmtree(self.run)
 
 
-def read_config(path: Path) -> RunConfig:
-    """The configuration in the file of a run."""
-    algorithm, tree = split_algorithm(load_yaml(path), str(path))
+def read_config(path: Path, trust: bool = False) -> RunConfig:
+    """The configuration in the file of a run; code that it names must be trusted."""
+    algorithm, tree = split_algorithm(read_tree(path, trust), str(path))
+    network, tree = split_network(tree)
     if not algorithm:
         raise UsageError(f"{path}: algorithm is missing; expected an agent's name, such as ppo")
-    return from_tree(run_config(algorithm), tree, source=str(path))
+    return from_tree(run_config(algorithm, network), tree, source=str(path))
 
 
 def newest_checkpoint(run: Path) -> checkpoint.Checkpoint | None:
@@ -135,14 +163,32 @@ def newest_checkpoint(run: Path) -> checkpoint.Checkpoint | None:
     return None
 
 
+def _start_from(agent: Agent, run: Path) -> dict[str, Any]:
+    saved = newest_checkpoint(run)
+    if saved is None:
+        raise CheckpointError(f"{run}: holds no checkpoint yet, so there are no weights in it")
+    return take_weights(agent, saved, run)
+
+
+def _check_begun(run: Path) -> None:
+    """Refuse to begin anew what was to start from another run, and was ended before its save."""
+    about = run / rundir.PROVENANCE
+    origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
+    if origin and not checkpoint.listing(run / CHECKPOINTS):
+        raise CheckpointError(
+            f"{run}: was to start from the weights of {origin['run']} and ended before it saved "
+            f"them; train it again with --from {origin['run']}"
+        )
+
+
 def _has_log(run: Path) -> bool:
     log = run / METRICS
     return log.exists() and log.stat().st_size > 0
 
 
-def load_agent(run: Path) -> tuple[RunConfig, Agent]:
+def load_agent(run: Path, trust: bool = False) -> tuple[RunConfig, Agent]:
     """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
-    config = read_config(run / rundir.CONFIG)
+    config = read_config(run / rundir.CONFIG, trust)
     saved = newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")

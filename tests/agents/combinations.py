@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.agents.registry import AGENTS
+from operant.agents.registry import AGENTS, config_of
 from operant.core.schedule import Schedule
 from operant.core.tree import Array
 from operant.envs.env_settings import EnvConfig
@@ -194,7 +194,7 @@ def _config(
         device="cpu",
         threads=1,
         sampler="serial",
-        agent=AGENTS[combination.agent][1](**settings),
+        agent=config_of(AGENTS[combination.agent])(**settings),
         env=EnvConfig(id=env_id, num_envs=num_envs, kwargs=vars(variant) | drawn),
         network=NetworkConfig(hidden=(size,), image_size=size, **network),
         eval=EvalConfig(episodes=4 * num_envs),

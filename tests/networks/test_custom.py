@@ -81,3 +81,29 @@ def test_a_state_that_was_not_declared_is_refused() -> None:
     net = CustomNetwork(Gated())
     with pytest.raises(UsageError, match=r"Gated returned the hidden state \['h'\]; expected \[\]"):
         net({"x": torch.randn(B, 3)}, HiddenState(h=torch.zeros(B, 5)))
+
+
+class Stateless(nn.Module):
+    """Takes and gives no hidden state."""
+
+    def forward(self, observation: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"value": observation["x"].sum(1)}
+
+
+class Bare(nn.Module):
+    """Gives a tensor without a name."""
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        return observation["x"]
+
+
+def test_a_module_without_memory_need_not_know_of_hidden_states() -> None:
+    x = torch.randn(T, B, 3)
+    found, state = CustomNetwork(Stateless())({"x": x}, HiddenState(), torch.zeros(T, B).bool())
+    torch.testing.assert_close(found["value"], x.sum(2))
+    assert state == {}
+
+
+def test_outputs_have_names() -> None:
+    with pytest.raises(UsageError, match="Bare returned a Tensor; expected outputs by name"):
+        CustomNetwork(Bare())({"x": torch.randn(B, 3)}, HiddenState())
