@@ -73,11 +73,15 @@ def refuse(env_id: str, kwargs: dict[str, Any]) -> None:
 
 
 class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Presses FIRE after a reset, for games that wait for it."""
+    """Presses FIRE, the action of this number, after a reset, for games that wait for it."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], fire: int) -> None:
+        super().__init__(env)
+        self.fire = fire
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         self.env.reset(**kwargs)
-        observation, _, terminated, truncated, info = self.env.step(1)
+        observation, _, terminated, truncated, info = self.env.step(self.fire)
         return self.env.reset() if terminated or truncated else (observation, info)
 
 
@@ -88,9 +92,10 @@ def make(env_id: str, preprocess: Preprocess, **kwargs: Any) -> gymnasium.Env[An
     _ale()
     env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
     meanings = env.unwrapped.get_action_meanings()  # type: ignore[attr-defined]  # AtariEnv's own
-    env = AtariPreprocessing(env, noop_max=NOOPS, frame_skip=skip, screen_size=SIDE)
+    noops = NOOPS if meanings[0] == "NOOP" else 0  # Backgammon and VideoCheckers have none
+    env = AtariPreprocessing(env, noop_max=noops, frame_skip=skip, screen_size=SIDE)
     if "FIRE" in meanings:
-        env = FireReset(env)
+        env = FireReset(env, meanings.index("FIRE"))
     if limit:
         env = TimeLimit(env, limit)
     return FrameStackObservation(env, stack, padding_type="zero")
