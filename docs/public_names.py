@@ -55,7 +55,7 @@ def internal(member: griffe.Object | griffe.Alias) -> bool:
     """Whether a member of a class says nothing to its user: hooks of Python, plain assignments."""
     if isinstance(member, griffe.Attribute) and member.annotation is None:
         return member.docstring is None
-    return member.name.startswith("__") and member.name != "__init__"
+    return bool(member.name.startswith("__") and member.name != "__init__")
 
 
 def document(member: griffe.Object) -> None:
