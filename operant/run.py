@@ -23,7 +23,10 @@ from operant.session.compose import compose
 from operant.session.run_directory import find_run
 from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner, summary
+from operant.session.saved_spaces import read_interface
 from operant.session.session import Session, load_agent
+from operant.session.trained_policy import Policy, State
+from operant.session.try_out import interface_for
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a run directory
 
@@ -33,6 +36,7 @@ class Run:
 
     def __init__(self, path: Path, config: RunConfig, agent: Agent) -> None:
         self.path, self.config, self.agent = path, config, agent
+        self._policy: Policy | None = None
 
     def eval(self, episodes: int = 20, seed: int = 1_000) -> Metrics:
         """The mean return over whole episodes without exploration, and more, as in the log."""
@@ -43,6 +47,21 @@ class Run:
         if out is None:
             return show(self.config, self.agent, episodes)
         return record(self.config, self.agent, Path(out), episodes)
+
+    def policy(self) -> Policy:
+        """The trained policy for other programs; none of its environments is needed."""
+        return Policy(self.agent, read_interface(self.path) or interface_for(self.config))
+
+    def predict(
+        self,
+        observation: Any,
+        state: State | None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Any, State | None]:
+        """An action and the recurrent state after it, as Stable-Baselines3's `model.predict`."""
+        self._policy = self._policy or self.policy()
+        return self._policy.predict(observation, state, episode_start, deterministic)
 
 
 def train(

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 NAMES = {
-    "operant": "Run build_and_train load train",
+    "operant": "Policy Run build_and_train load train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
     "SACConfig",
     "operant.containers": "LocalWorker",

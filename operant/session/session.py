@@ -23,7 +23,8 @@ from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
 from operant.session.log import METRICS
 from operant.session.run_settings import RunConfig, as_file, run_config, split_algorithm
-from operant.session.try_out import check_memory, try_out
+from operant.session.saved_spaces import SPACES, read_interface, spaces_text
+from operant.session.try_out import agent_for, check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
 ERROR = "error.txt"  # the traceback of what ended a run
@@ -48,6 +49,8 @@ class Session:
         run = rundir.create_run(root, name or f"{agent}-{env.replace('/', '-')}-s{seed}")
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed)
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
+        if trial.interface is not None:
+            _write(run / SPACES, spaces_text(trial.interface))
         _write(run / rundir.CONFIG, dump_yaml(as_file(config)))
         return cls(run, trial)
 
@@ -141,15 +144,22 @@ def _has_log(run: Path) -> bool:
 
 
 def load_agent(run: Path) -> tuple[RunConfig, Agent]:
-    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
-    config = read_config(run / rundir.CONFIG)
+    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`.
+
+    No environment is made, unless the run is older than the file with its spaces.
+    """
+    config = dataclasses.replace(read_config(run / rundir.CONFIG), device="auto")
     saved = newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
-    trial = try_out(dataclasses.replace(config, device="auto"))
+    interface = read_interface(run)
+    if interface is None:
+        config, _, agent, *_ = try_out(config)
+    else:
+        config, agent = agent_for(config, interface.spaces())
     with fitting(saved):
-        trial.agent.load_state_dict(saved.state["container"]["agent"])
-    return trial.config, trial.agent
+        agent.load_state_dict(saved.state["container"]["agent"])
+    return config, agent
 
 
 @contextmanager

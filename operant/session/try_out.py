@@ -15,14 +15,16 @@ from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
 from operant.envs.env_settings import EnvConfig
+from operant.envs.interface import Interface
 from operant.envs.managers.choose import make_manager
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
 from operant.session.build import Trial, build_agent
 from operant.session.machine import prepare
-from operant.session.resolve import resolve
+from operant.session.resolve import resolve, resolve_device
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.saved_spaces import interface_of
 from operant.session.time_limit import limit_evaluation
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
@@ -41,9 +43,16 @@ def try_out(config: RunConfig) -> Trial:
         config, why = resolve(config, spaces)
         why = "\n".join(filter(None, (why, unlimited)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
-        return Trial(config, spaces, _agent(config, spaces), why)
+        return Trial(config, spaces, _agent(config, spaces), why, interface_of(manager))
     finally:
         manager.close()
+
+
+def agent_for(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, Agent]:
+    """The agent of a run that was tried out before, made without an environment."""
+    config = replace(config, device=resolve_device(config.device))
+    prepare(config.threads)
+    return config, _agent(config, spaces)
 
 
 def _agent(config: RunConfig, spaces: Spaces) -> Agent:
@@ -73,9 +82,18 @@ def one_environment(config: RunConfig) -> EnvironmentManager:
         raise UsageError(f"env.id = {config.env.id!r}: cannot be made: {what}") from error
 
 
+def interface_for(config: RunConfig) -> Interface:
+    """The interface of a run's environment, of which one is made."""
+    manager = one_environment(config)
+    try:
+        return interface_of(manager)
+    finally:
+        manager.close()
+
+
 def preview(config: RunConfig) -> str:
     """What `--dry-run` prints: the resolved configuration, the network and the memory needed."""
-    config, spaces, agent, why = trial = try_out(config)
+    config, spaces, agent, why, _ = trial = try_out(config)
     needed = memory_needed(trial)
     width = max(map(len, needed))
     table = "\n".join(f"  {name:{width}}  {human(size)}" for name, size in needed.items())
