@@ -19,10 +19,12 @@ from operant.recipes import RECIPES
 from operant.report.play import record, show
 from operant.report.progress import progress_of
 from operant.session.build import build_evaluation
+from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
+from operant.session.figures import summary
 from operant.session.run_directory import find_run
 from operant.session.run_settings import RunConfig
-from operant.session.runner import Runner, summary
+from operant.session.runner import Runner
 from operant.session.saved_spaces import read_interface
 from operant.session.session import Session, load_agent
 from operant.session.trained_policy import Policy, State
@@ -70,6 +72,7 @@ def train(
     *,
     recipe: str = "auto",
     name: str = "",
+    callbacks: Sequence[Any] = (),
     runs: str | Path = "runs",
     quiet: bool = False,
     argv: Sequence[str] | None = None,
@@ -81,10 +84,12 @@ def train(
 
     `recipe` names the settings to start from, `"none"` gives the plain defaults. Without `env_id`
     it is the recipe's own environment, or CartPole. `name` is that of the run directory.
+    `callbacks` are functions and objects, or their names: see `operant.callbacks`.
     Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     named = {} if env_id is None else {"id": env_id}
-    tree = {**settings, "env": {**named, **settings.get("env", {})}}
+    called = {"callbacks": [name_of_callback(x) for x in callbacks]} if callbacks else {}
+    tree = {**settings, **called, "env": {**named, **settings.get("env", {})}}
     config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
     if chosen and not quiet:
@@ -162,7 +167,7 @@ def _device(cuda_idx: int | None) -> str:
     return f"cuda:{cuda_idx}"
 
 
-def load(run: str | Path) -> Run:
-    """A run by its directory, or by its name under `runs`."""
+def load(run: str | Path, best: bool = False) -> Run:
+    """A run by its directory, or by its name under `runs`; `best`: as its best evaluation was."""
     path = find_run(run, Path("runs"))
-    return Run(path, *load_agent(path))
+    return Run(path, *load_agent(path, best))

@@ -14,6 +14,7 @@ NAMES = {
     "operant": "Policy Run build_and_train load train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
     "SACConfig",
+    "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent Container EnvironmentManager Experience HiddenState Memory Network "
     "Sampler Schedule Shape Spaces TrajInfo namedarraytuple",

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import gc
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from operant.cli.options import EvalOptions, PlayOptions, PlotOptions, ResumeOptions, TrainOptions
+from operant.cli.options import (
+    EvalOptions,
+    PlayOptions,
+    PlotOptions,
+    ResumeOptions,
+    TrainOptions,
+    joined_callbacks,
+)
 from operant.config import load_yaml, parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
@@ -49,7 +56,7 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
     from operant.recipes import RECIPES  # noqa: PLC0415
     from operant.session.compose import compose  # noqa: PLC0415
 
-    options, words = parse_flags(TrainOptions, argv, partial=True)
+    options, words = parse_flags(TrainOptions, joined_callbacks(argv), partial=True)
     tree = load_yaml(Path(options.config)) if options.config else {}
     agent = words.pop(0) if words and not words[0].startswith("--") else ""
     others = [field.name for field in fields(TrainOptions)]
@@ -71,7 +78,10 @@ def resume(argv: list[str]) -> int:
     if (run / DONE).exists():
         print(f"{run} is finished; there is nothing to resume")
         return 0
-    return _run(Session.open(run), options)
+    session = Session.open(run)
+    if options.without_callbacks:
+        session.config = replace(session.config, callbacks=())
+    return _run(session, options)
 
 
 def evaluate(argv: list[str]) -> int:
@@ -80,7 +90,7 @@ def evaluate(argv: list[str]) -> int:
     from operant.run import evaluate as evaluated  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
-    config, agent = _agent(words, options.runs)
+    config, agent = _agent(words, options.runs, options.best)
     found = evaluated(config, agent, options.episodes, options.seed)
     if options.json:
         print(json.dumps(found))
@@ -98,7 +108,7 @@ def play(argv: list[str]) -> int:
     options, words = parse_flags(PlayOptions, argv)
     if options.record is None:
         check_display()
-    config, agent = _agent(words, options.runs)
+    config, agent = _agent(words, options.runs, options.best)
     if options.record is None:
         played = show(config, agent, options.episodes)
     else:
@@ -214,11 +224,11 @@ def _profile(run: Path) -> None:
     print(f"{table(measured)}\nprofile in {run / 'profile.png'}")
 
 
-def _agent(words: list[str], runs: str) -> tuple[RunConfig, Agent]:
+def _agent(words: list[str], runs: str, best: bool) -> tuple[RunConfig, Agent]:
     from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.session import load_agent  # noqa: PLC0415
 
-    return load_agent(find_run(_at_most_one(words), Path(runs)))
+    return load_agent(find_run(_at_most_one(words), Path(runs)), best)
 
 
 def _at_most_one(words: list[str]) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from operant.core.config import Config, Count, CountOrZero
+from operant.core.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class ResumeOptions(Config):
     """How long to train, where runs are, and what to show."""
 
     steps: Count | None = None  # new total of environment steps, of a finished run too
+    without_callbacks: bool = False  # go on without the callbacks of the run
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
@@ -38,6 +40,7 @@ class EvalOptions(Config):
 
     episodes: Count = 20  # number of evaluation episodes
     seed: CountOrZero = 1_000  # random seed of the environments
+    best: bool = False  # take the weights with the best evaluation, not the last ones
     json: bool = False  # print the result as one JSON object
     runs: str = "runs"  # directory of run directories
 
@@ -48,6 +51,7 @@ class PlayOptions(Config):
 
     record: str | None = None  # write a .gif or .mp4 file instead of opening a window
     episodes: Count = 1  # number of episodes
+    best: bool = False  # take the weights with the best evaluation, not the last ones
     runs: str = "runs"  # directory of run directories
 
 
@@ -58,3 +62,18 @@ class PlotOptions(Config):
     out: str = ""  # PNG file to write; default: learning-curve.png, in the run if there is only one
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
     runs: str = "runs"  # directory of run directories
+
+
+def joined_callbacks(argv: list[str]) -> list[str]:
+    """`--callback NAME`, however often, as the one flag `--callbacks` of the run's settings."""
+    words, names, queue = [], [], list(argv)
+    while queue:
+        word = queue.pop(0)
+        flag, equals, value = word.partition("=")
+        if flag != "--callback":
+            words.append(word)
+        elif equals or queue:
+            names.append(value if equals else queue.pop(0))
+        else:
+            raise UsageError("--callback: a value is missing; expected module:Name(arguments)")
+    return [*words, "--callbacks", *names] if names else words

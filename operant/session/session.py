@@ -27,6 +27,7 @@ from operant.session.saved_spaces import SPACES, read_interface, spaces_text
 from operant.session.try_out import agent_for, check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
+BEST = "best"  # weights with the best evaluation
 ERROR = "error.txt"  # the traceback of what ended a run
 MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
@@ -143,13 +144,14 @@ def _has_log(run: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def load_agent(run: Path) -> tuple[RunConfig, Agent]:
+def load_agent(run: Path, best: bool = False) -> tuple[RunConfig, Agent]:
     """The configuration of a run and its agent from the newest checkpoint; the device is `auto`.
 
-    No environment is made, unless the run is older than the file with its spaces.
+    `best` takes the weights with the best evaluation instead. No environment is made, unless the
+    run is older than the file with its spaces.
     """
     config = dataclasses.replace(read_config(run / rundir.CONFIG), device="auto")
-    saved = newest_checkpoint(run)
+    saved = best_checkpoint(run) if best else newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
     interface = read_interface(run)
@@ -158,8 +160,22 @@ def load_agent(run: Path) -> tuple[RunConfig, Agent]:
     else:
         config, agent = agent_for(config, interface.spaces())
     with fitting(saved):
-        agent.load_state_dict(saved.state["container"]["agent"])
+        if best:
+            agent.network.load_state_dict(saved.state["network"])
+            agent.actor.load_state_dict(saved.state["actor"])
+        else:
+            agent.load_state_dict(saved.state["container"]["agent"])
     return config, agent
+
+
+def best_checkpoint(run: Path) -> checkpoint.Checkpoint:
+    """The weights with the best evaluation of a run."""
+    if not checkpoint.listing(run / BEST):
+        raise CheckpointError(
+            f"{run / BEST}: holds no weights: the run was not evaluated yet, or eval.every or "
+            f"checkpoint.best switch it off; without `best`, the newest checkpoint is used"
+        )
+    return checkpoint.newest(run / BEST, warn)
 
 
 @contextmanager
