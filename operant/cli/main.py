@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from operant import __version__
 from operant.cli import commands, options
+from operant.cli.interrupt import ended_by_signals
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -94,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # collection of garbage would look through them for a tenth of a second.
         gc.disable()
     try:
-        with warnings.catch_warnings():
+        with ended_by_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = _dispatch(words)
         sys.stdout.flush()
