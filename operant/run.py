@@ -27,6 +27,7 @@ from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner
 from operant.session.saved_spaces import read_interface
 from operant.session.session import Session, load_agent
+from operant.session.time_limit import UNLIMITED
 from operant.session.trained_policy import Policy, State
 from operant.session.try_out import interface_for
 
@@ -92,8 +93,9 @@ def train(
     tree = {**settings, **called, "env": {**named, **settings.get("env", {})}}
     config, chosen = compose(algorithm, tree, recipe=recipe, recipes=RECIPES)
     session = create_session(config, Path(runs), sys.argv if argv is None else argv, name)
-    if chosen and not quiet:
-        print(chosen)
+    if not quiet:
+        limits = [line for line in session.trial.why.splitlines() if UNLIMITED in line]
+        print(*filter(None, (chosen, *limits)), sep="\n", end="\n" if chosen or limits else "")
     try:
         return _train(session, quiet)
     except UsageError:
