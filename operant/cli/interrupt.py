@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Any
 
 GRACE = 1.5  # seconds for a command to end by itself
 LATE = b"operant: error: interrupted; the last checkpoint is complete\n"
@@ -41,6 +43,7 @@ def ended_by_signals() -> Iterator[None]:
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     with ExitStack() as stack:
+        stack.enter_context(_swallowed_silently(came))
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, handle))
         stack.callback(os.close, waking)
@@ -55,3 +58,19 @@ def ended_by_signals() -> Iterator[None]:
             if came and not isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(came[0]) from error  # what a library made of it
             raise
+
+
+@contextmanager
+def _swallowed_silently(came: list[int]) -> Iterator[None]:
+    """Show no traceback where Python could not raise our exception: the thread ends us then."""
+    shown = sys.unraisablehook
+
+    def hook(ignored: Any) -> None:
+        if not came or ignored.exc_type is not KeyboardInterrupt:
+            shown(ignored)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = shown
