@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import gc
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from operant.cli.options import EvalOptions, PlayOptions, PlotOptions, ResumeOptions, TrainOptions
+from operant.cli.options import (
+    EvalOptions,
+    PlayOptions,
+    PlotOptions,
+    ResumeOptions,
+    TrainOptions,
+    joined_callbacks,
+)
 from operant.config import parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
@@ -53,7 +60,7 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
     from operant.session.run_settings import with_network  # noqa: PLC0415
     from operant.session.trust import read_tree  # noqa: PLC0415
 
-    options, words = parse_flags(TrainOptions, argv, partial=True)
+    options, words = parse_flags(TrainOptions, joined_callbacks(argv), partial=True)
     tree = read_tree(Path(options.config), options.trust) if options.config else {}
     if options.network is not None:
         tree = with_network(tree, options.network)
@@ -77,7 +84,10 @@ def resume(argv: list[str]) -> int:
     if (run / DONE).exists():
         print(f"{run} is finished; there is nothing to resume")
         return 0
-    return _run(Session.open(run, options.trust), options)
+    session = Session.open(run, options.trust)
+    if options.without_callbacks:
+        session.config = replace(session.config, callbacks=())
+    return _run(session, options)
 
 
 def evaluate(argv: list[str]) -> int:
@@ -225,7 +235,9 @@ def _agent(words: list[str], options: EvalOptions | PlayOptions) -> tuple[RunCon
     from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.session import load_agent  # noqa: PLC0415
 
-    return load_agent(find_run(_at_most_one(words), Path(options.runs)), options.trust)
+    return load_agent(
+        find_run(_at_most_one(words), Path(options.runs)), options.trust, options.best
+    )
 
 
 def _at_most_one(words: list[str]) -> str | None:

@@ -1,7 +1,8 @@
 """Run directories: created, locked while a process writes to them, and found by name.
 
-A run holds `config.yaml`, `run.json` (its provenance), `metrics.jsonl`, `timing.jsonl`,
-`tensorboard/`, `checkpoints/`, `videos/`, `run.lock`, and `done.json` once it is finished.
+A run holds `config.yaml`, `run.json` (its provenance), `spaces.json` (of its environment),
+`metrics.jsonl`, `timing.jsonl`, `tensorboard/`, `checkpoints/`, `best/`, `videos/`, `run.lock`, and
+`done.json` once it is finished.
 """
 
 from __future__ import annotations
