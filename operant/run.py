@@ -133,7 +133,7 @@ def create_session(
         return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
         raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
-    run = root / name
+    run = root.absolute() / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():
         raise UsageError(taken)

@@ -46,6 +46,7 @@ class Session:
     def __init__(self, run: Path, trial: Trial) -> None:
         self.run, self.trial, self.config = run, trial, trial.config
         self.failed_saves = 0  # in a row
+        self.made = False  # whether this session made the directory
         self._lock = ExitStack()
 
     @classmethod
@@ -78,7 +79,9 @@ class Session:
         if signature := sign(tree):
             _write(run / SIGNATURE, json.dumps(signature, indent=1) + "\n")
         _write(run / rundir.CONFIG, dump_yaml(tree))
-        return cls(run, trial)
+        session = cls(run, trial)
+        session.made = True
+        return session
 
     @classmethod
     def open(cls, run: Path, trust: bool = False) -> Self:
@@ -140,9 +143,10 @@ class Session:
         _write(self.run / rundir.DONE, json.dumps(summary, indent=1) + "\n")
 
     def discard(self) -> None:
-        """Remove the directory of a run that failed before it logged anything."""
-        if not _has_log(self.run):
-            shutil.rmtree(self.run)
+        """Remove the directory that this session made, if the run failed before its first step."""
+        steps = [path for path in checkpoint.listing(self.checkpoints) if checkpoint.step_of(path)]
+        if self.made and not steps and not _has_log(self.run):
+            shutil.rmtree(self.run, ignore_errors=True)
 
 
 def read_config(path: Path, trust: bool = False) -> RunConfig:

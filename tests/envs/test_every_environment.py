@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from every_environment import PAGE, Row, env_ids, read, tried
 
 from operant.cli.listing import can_be_made
-from operant.envs import EnvConfig, make_env
+from operant.envs import EnvConfig, make_manager
 
 ROWS = read(PAGE.read_text("utf-8"))
 
@@ -32,19 +32,11 @@ def test_the_agents_of_the_table_are_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("game", ["Backgammon", "VideoCheckers"])
-def test_games_without_a_no_op_begin_with_their_fire_button(
-    game: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_games_whose_actions_lack_a_no_op_begin_alike_alone_and_in_a_batch(game: str) -> None:
     """Their actions begin with FIRE, so neither is action 0 a no-op nor action 1 FIRE."""
-    env = make_env(EnvConfig(id=f"ALE/{game}-v5"))
-    emulator, pressed = env.env.unwrapped, list[int]()
-    step = emulator.step
-
-    def watched(action: int) -> Any:
-        pressed.append(action)
-        return step(action)
-
-    monkeypatch.setattr(emulator, "step", watched)
-    env.reset(seed=1)
-    env.close()
-    assert (set(pressed), len(pressed)) == ({0}, 4)  # one action, repeated for four frames
+    config = EnvConfig(id=f"ALE/{game}-v5", num_envs=2)
+    managers = [make_manager(replace(config, manager=kind), 3) for kind in ("simple", "native")]
+    alone, batch = (manager.reset(3)["observation"].copy() for manager in managers)
+    for manager in managers:
+        manager.close()
+    assert (alone == batch).all()
