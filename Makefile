@@ -42,7 +42,7 @@ format: $(DEV) ## format the source and repair what the linter can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-test-slow: $(DEV) ## the tests that take minutes: learning, and killing runs
+test-slow: $(DEV) $(DOCS) ## the tests that take minutes: learning, and killing runs
 	$(call step,slow tests,$(BIN)/pytest -m slow)
 
 bench: $(DEV) ## speed beside other libraries, into the docs; WORK=... chooses what is measured

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from operant.run import build_and_train as build_and_train
     from operant.run import load as load
     from operant.run import train as train
+    from operant.session.trained_policy import Policy as Policy
 
 __version__ = "0.1.0"
 __getattr__ = lazy_names(__name__)

@@ -22,11 +22,16 @@ from operant.recipes import RECIPES
 from operant.report.play import record, show
 from operant.report.progress import progress_of
 from operant.session.build import build_evaluation
+from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
+from operant.session.figures import summary
 from operant.session.run_directory import find_run
 from operant.session.run_settings import RunConfig
-from operant.session.runner import Runner, summary
+from operant.session.runner import Runner
+from operant.session.saved_spaces import read_interface
 from operant.session.session import Session, load_agent
+from operant.session.trained_policy import Policy, State
+from operant.session.try_out import interface_for
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a run directory
 
@@ -36,6 +41,7 @@ class Run:
 
     def __init__(self, path: Path, config: RunConfig, agent: Agent) -> None:
         self.path, self.config, self.agent = path, config, agent
+        self._policy: Policy | None = None
 
     def eval(self, episodes: int = 20, seed: int = 1_000) -> Metrics:
         """The mean return over whole episodes without exploration, and more, as in the log."""
@@ -47,6 +53,21 @@ class Run:
             return show(self.config, self.agent, episodes)
         return record(self.config, self.agent, Path(out), episodes)
 
+    def policy(self) -> Policy:
+        """The trained policy for other programs; none of its environments is needed."""
+        return Policy(self.agent, read_interface(self.path) or interface_for(self.config))
+
+    def predict(
+        self,
+        observation: Any,
+        state: State | None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Any, State | None]:
+        """An action and the recurrent state after it, as Stable-Baselines3's `model.predict`."""
+        self._policy = self._policy or self.policy()
+        return self._policy.predict(observation, state, episode_start, deterministic)
+
 
 def train(
     algorithm: str | type[Any],
@@ -54,9 +75,9 @@ def train(
     *,
     recipe: str = "auto",
     name: str = "",
+    callbacks: Sequence[Any] = (),
     runs: str | Path = "runs",
     quiet: bool = False,
-    argv: Sequence[str] | None = None,
     from_run: str | Path | None = None,
     **settings: Any,
 ) -> Run:
@@ -69,14 +90,15 @@ def train(
     one it is the recipe's own, or CartPole. `network` may be a class or function that makes a
     network: see `networks/by_path.py`. `recipe` names the settings to start from, `"none"` gives
     the plain defaults. `name` is that of the run directory. `from_run` is a run whose weights it
-    starts from. Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
+    starts from. `callbacks` are functions and objects, or their names: see `operant.callbacks`.
+    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
     """
     check_not_imported()
-    tree = {**settings, "env": settings_of(env_id, settings.get("env"))}
+    called = {"callbacks": [name_of_callback(x) for x in callbacks]} if callbacks else {}
+    tree = {**settings, **called, "env": settings_of(env_id, settings.get("env"))}
     config, chosen = compose(agent_name(algorithm), tree, recipe=recipe, recipes=RECIPES)
     origin = None if from_run is None else find_run(from_run, Path(runs))
-    command = sys.argv if argv is None else argv
-    session = create_session(config, Path(runs), command, name, origin)
+    session = create_session(config, Path(runs), sys.argv, name, origin)
     if not quiet:
         for line in filter(None, (chosen, session.trial.why)):
             print(line)
@@ -111,7 +133,7 @@ def create_session(
         return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
         raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
-    run = root / name
+    run = root.absolute() / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():
         raise UsageError(taken)
@@ -159,11 +181,11 @@ def _device(cuda_idx: int | None) -> str:
     return f"cuda:{cuda_idx}"
 
 
-def load(run: str | Path, trust: bool = False) -> Run:
-    """A run by its directory, or by its name under `runs`.
+def load(run: str | Path, best: bool = False, trust: bool = False) -> Run:
+    """A run by its directory, or by its name under `runs`; `best`: as its best evaluation was.
 
     Code that it names, such as an agent of one's own, is imported if this user made the run on
     this machine; else only with `trust`.
     """
     path = find_run(run, Path("runs"))
-    return Run(path, *load_agent(path, trust))
+    return Run(path, *load_agent(path, trust, best))

@@ -22,7 +22,7 @@ LEVEL = {
     **dict.fromkeys(("agents", "samplers"), 3),
     **dict.fromkeys(("frameworks", "containers"), 4),
     "session": 5,
-    **dict.fromkeys(("report", "recipes"), 6),
+    **dict.fromkeys(("report", "recipes", "callbacks"), 6),
     "run": 7,
     "cli": 8,
     "__main__": 9,

@@ -11,9 +11,10 @@ import sys
 import pytest
 
 NAMES = {
-    "operant": "Run build_and_train check_env load train",
+    "operant": "Policy Run build_and_train check_env load sweep train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
     "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
+    "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
     "Experience Fraction HiddenState Memory Network Parts Rate "

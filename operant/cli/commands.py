@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import gc
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from operant.cli.options import EvalOptions, PlayOptions, PlotOptions, ResumeOptions, TrainOptions
+from operant.cli.options import (
+    EvalOptions,
+    PlayOptions,
+    PlotOptions,
+    ResumeOptions,
+    TrainOptions,
+    joined_callbacks,
+)
 from operant.config import parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
+from operant.session.run_directory import DONE, find_run, shown
 
 if TYPE_CHECKING:
     from operant.core.protocols import Agent
@@ -25,7 +33,6 @@ def train(argv: list[str]) -> int:
     """Train an agent. Every setting of the run is a flag."""
     from operant.report.play import make_rendered_env  # noqa: PLC0415
     from operant.run import create_session  # noqa: PLC0415
-    from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.try_out import preview  # noqa: PLC0415
 
     options, config, recipe = composed(argv)
@@ -53,7 +60,7 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
     from operant.session.run_settings import with_network  # noqa: PLC0415
     from operant.session.trust import read_tree  # noqa: PLC0415
 
-    options, words = parse_flags(TrainOptions, argv, partial=True)
+    options, words = parse_flags(TrainOptions, joined_callbacks(argv), partial=True)
     tree = read_tree(Path(options.config), options.trust) if options.config else {}
     if options.network is not None:
         tree = with_network(tree, options.network)
@@ -66,7 +73,6 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
 def resume(argv: list[str]) -> int:
     """Continue training from the last checkpoint of a run; with --steps, train it for longer."""
     from operant.cli.extend import extend  # noqa: PLC0415
-    from operant.session.run_directory import DONE, find_run  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
@@ -75,9 +81,12 @@ def resume(argv: list[str]) -> int:
     if options.steps is not None:
         extend(run, options.steps, options.trust)
     if (run / DONE).exists():
-        print(f"{run} is finished; there is nothing to resume")
+        print(f"{shown(run)} is finished; there is nothing to resume")
         return 0
-    return _run(Session.open(run, options.trust), options)
+    session = Session.open(run, options.trust)
+    if options.without_callbacks:
+        session.config = replace(session.config, callbacks=())
+    return _run(session, options)
 
 
 def evaluate(argv: list[str]) -> int:
@@ -119,7 +128,6 @@ def plot(argv: list[str]) -> int:
     """Plot learning curves; of runs that differ only in the seed, their interquartile mean."""
     from operant.report.groups import find_runs  # noqa: PLC0415
     from operant.report.plot import plot_runs  # noqa: PLC0415
-    from operant.session.run_directory import find_run  # noqa: PLC0415
 
     options, words = parse_flags(PlotOptions, argv)
     root = Path(options.runs)
@@ -148,7 +156,7 @@ def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "
     run, why = session.run, session.trial.why
     with session:
         if not options.quiet:
-            print("\n".join(filter(None, (f"run {run}", why))), flush=True)
+            print("\n".join(filter(None, (f"run {shown(run)}", why))), flush=True)
         runner = Runner(session)
         gc.freeze()  # what exists by now stays until the end
         gc.enable()
@@ -156,7 +164,7 @@ def _run(session: Session, options: TrainOptions | ResumeOptions, video: str = "
         if options.profile:
             _profile(run)
         if runner.stopped is not None:
-            print(f"stopped at step {runner.step:,}; continue with: operant resume {run}")
+            print(f"stopped at step {runner.step:,}; continue with: operant resume {shown(run)}")
             return 128 + runner.stopped
         recorded = _draw(runner, video)
     _conclude(runner, recorded)
@@ -168,7 +176,7 @@ def _conclude(runner: Runner, recorded: str) -> None:
     from operant.report.play import renders  # noqa: PLC0415
     from operant.report.progress import in_short  # noqa: PLC0415
 
-    run, episodes = runner.session.run, runner.config.eval.episodes
+    run, episodes = shown(runner.session.run), runner.config.eval.episodes
     mean = runner.tested.get("eval/mean_reward")
     if mean is None:
         print(f"{runner.step:,} steps")
@@ -191,7 +199,7 @@ def _train(runner: Runner, quiet: bool) -> None:
         runner.train(progress_of(runner, quiet))
     except EnvironmentFault as error:
         where = runner.session.run / ERROR
-        raise EnvironmentFault(f"{error} (traceback: {where})") from error
+        raise EnvironmentFault(f"{error} (traceback: {shown(where)})") from error
     finally:
         runner.close()
 
@@ -210,7 +218,7 @@ def _draw(runner: Runner, video: str) -> str:
         return ""
     path = run / "videos" / f"policy.{video}"
     record(runner.config, runner.container.agent, path)
-    return f", the video in {path}"
+    return f", the video in {shown(path)}"
 
 
 def _profile(run: Path) -> None:
@@ -218,14 +226,15 @@ def _profile(run: Path) -> None:
 
     measured = profile(run)
     plot_profile(measured, run / "profile.png")
-    print(f"{table(measured)}\nprofile in {run / 'profile.png'}")
+    print(f"{table(measured)}\nprofile in {shown(run / 'profile.png')}")
 
 
 def _agent(words: list[str], options: EvalOptions | PlayOptions) -> tuple[RunConfig, Agent]:
-    from operant.session.run_directory import find_run  # noqa: PLC0415
     from operant.session.session import load_agent  # noqa: PLC0415
 
-    return load_agent(find_run(_at_most_one(words), Path(options.runs)), options.trust)
+    return load_agent(
+        find_run(_at_most_one(words), Path(options.runs)), options.trust, options.best
+    )
 
 
 def _at_most_one(words: list[str]) -> str | None:

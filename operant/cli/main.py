@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from operant import __version__
 from operant.cli import check_env, commands, compare, doctor, options, sweep
+from operant.cli.interrupt import ended_by_signals
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # collection of garbage would look through them for a tenth of a second.
         gc.disable()
     try:
-        with warnings.catch_warnings():
+        with ended_by_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = _dispatch(words)
         sys.stdout.flush()

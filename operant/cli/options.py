@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from operant.core.config import Config, Count, CountOrZero
+from operant.core.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class ResumeOptions(Config):
 
     steps: Count | None = None  # new total of environment steps, of a finished run too
     trust: bool = False  # import code that somebody else's run names
+    without_callbacks: bool = False  # go on without the callbacks of the run
     runs: str = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
@@ -42,6 +44,7 @@ class EvalOptions(Config):
 
     episodes: Count = 20  # number of evaluation episodes
     seed: CountOrZero = 1_000  # random seed of the environments
+    best: bool = False  # take the weights with the best evaluation, not the last ones
     json: bool = False  # print the result as one JSON object
     trust: bool = False  # import code that somebody else's run names
     runs: str = "runs"  # directory of run directories
@@ -54,6 +57,7 @@ class PlayOptions(Config):
     record: str | None = None  # write a .gif or .mp4 file instead of opening a window
     episodes: Count = 1  # number of episodes
     trust: bool = False  # import code that somebody else's run names
+    best: bool = False  # take the weights with the best evaluation, not the last ones
     runs: str = "runs"  # directory of run directories
 
 
@@ -96,3 +100,18 @@ class CheckOptions(Config):
     steps: Count = 200  # random steps to take; fewer for a slow environment
     kwargs: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the environment
     json: bool = False  # print the result as one JSON object
+
+
+def joined_callbacks(argv: list[str]) -> list[str]:
+    """`--callback NAME`, however often, as the one flag `--callbacks` of the run's settings."""
+    words, names, queue = [], [], list(argv)
+    while queue:
+        word = queue.pop(0)
+        flag, equals, value = word.partition("=")
+        if flag != "--callback":
+            words.append(word)
+        elif equals or queue:
+            names.append(value if equals else queue.pop(0))
+        else:
+            raise UsageError("--callback: a value is missing; expected module:Name(arguments)")
+    return [*words, "--callbacks", *names] if names else words

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +78,36 @@ def _write_mp4(path: Path, frames: Iterable[Frame], fps: float) -> None:
             if writer is None:
                 size = (frame.shape[1], frame.shape[0])
                 writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=1)
-                writer.send(None)  # starts the encoder
-            writer.send(np.ascontiguousarray(frame))
+                with _signals_wait():
+                    writer.send(None)  # starts the encoder
+                    writer.send(np.ascontiguousarray(frame))
+                continue
+            with _signals_wait():
+                writer.send(np.ascontiguousarray(frame))
     finally:
         if writer is not None:
             writer.close()
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let a signal wait until the encoder has a whole frame.
+
+    Half of one makes it complain, and one that was only just started is not ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which gets no signals
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(n, lambda number, frame: came.append(number)) for n in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def _even(frame: Frame) -> Frame:

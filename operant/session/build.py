@@ -20,6 +20,7 @@ from operant.core.protocols import Agent, EnvironmentManager, Network, Sampler
 from operant.core.seeds import seed_for
 from operant.core.spaces import Shape, Space, Spaces
 from operant.envs.env_settings import EnvConfig
+from operant.envs.interface import Interface
 from operant.envs.managers.choose import cores, make_manager, make_part, make_subproc, native
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
@@ -48,6 +49,7 @@ class Trial(NamedTuple):
     spaces: Spaces
     agent: Agent
     why: str  # reasons for what `auto` became, one a line
+    interface: Interface | None = None  # of the environment, to be saved with the run
 
 
 def build(trial: Trial, stopping: Callable[[], bool] = never) -> LocalWorker:

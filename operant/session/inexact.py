@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from operant.core.seeds import seed_for
 from operant.envs.managers.native import OPAQUE
 from operant.envs.providers.passed import exists_once
 from operant.envs.snapshot import why_inexact
 from operant.session.run_settings import RunConfig
+from operant.session.session import warn
 from operant.session.simulator import simulator_of
 from operant.session.try_out import one_environment
+
+
+def find_obstacle(config: RunConfig, reasons: Sequence[str]) -> str:
+    """What keeps a run from being resumed exactly, if there are `reasons`; said before training."""
+    if not reasons:
+        return ""
+    why = inexact_reason(config)
+    warn(
+        f"env.id = {config.env.id!r}: {why}, so resuming is not exact: it begins new episodes; "
+        f"weights and all else are saved"
+    )
+    return why
 
 
 def inexact_reason(config: RunConfig) -> str:

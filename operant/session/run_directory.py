@@ -1,7 +1,8 @@
 """Run directories: created, locked while a process writes to them, and found by name.
 
-A run holds `config.yaml`, `run.json` (its provenance), `metrics.jsonl`, `timing.jsonl`,
-`tensorboard/`, `checkpoints/`, `videos/`, `run.lock`, and `done.json` once it is finished.
+A run holds `config.yaml`, `run.json` (its provenance), `spaces.json` (of its environment),
+`metrics.jsonl`, `timing.jsonl`, `tensorboard/`, `checkpoints/`, `best/`, `videos/`, `run.lock`, and
+`done.json` once it is finished.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ LIBRARIES = ("torch", "numpy", "gymnasium")
 
 
 def create_run(root: Path, name: str) -> Path:
-    """A new directory `<name>-<timestamp>` under `root` that can be written to."""
+    """A new directory `<name>-<timestamp>` under `root` that can be written to; its whole path.
+
+    Whole, since an environment may change the current directory.
+    """
+    root = root.absolute()
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root}: is a file; expected a directory for runs")
     stem = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -116,6 +121,12 @@ def locate_run(path: str | Path | None, root: Path, unfinished_only: bool = Fals
         kind = "unfinished run" if unfinished_only else "run"
         raise UsageError(f"{root}: holds no {kind}; name one, or start one with `operant train`")
     return max(runs, key=lambda run: (run / CONFIG).stat().st_mtime_ns).resolve()
+
+
+def shown(path: Path) -> str:
+    """A path as a user here would write it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def is_run(path: Path) -> bool:

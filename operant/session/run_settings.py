@@ -16,6 +16,7 @@ from operant.core.objects import is_name, name_of
 from operant.envs.env_settings import EnvConfig
 from operant.networks.assemble import NetworkConfig
 from operant.networks.by_path import OwnNetworkConfig, own_network_config
+from operant.session.callback_names import split_names
 
 PATH = "path"  # what names a network of one's own among its settings
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
@@ -45,6 +46,7 @@ class CheckpointConfig(Config):
     seconds: Positive = 30.0  # minimum time between checkpoints
     share: Positive = 0.05  # maximum fraction of the time spent on saving
     keep: Count = 3  # number of newest checkpoints to keep
+    best: bool = True  # also keep the weights with the best evaluation, for `eval --best`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ class RunConfig(Config):
     decorrelate: CountOrZero = 0  # maximum random steps in each environment before training starts
     mid_batch_reset: bool = True  # reset environments at once, not only at the next rollout
     log_every: Count = 1_000  # environment steps between lines of the metric log
+    callbacks: tuple[str, ...] = ()  # module:Name(arguments) of code to call; also --callback NAME
     agent: AgentConfig = field(default_factory=AgentConfig)
     env: EnvConfig = field(default_factory=EnvConfig)
     network: Any = field(default_factory=NetworkConfig)  # or OwnNetworkConfig
@@ -69,6 +72,7 @@ class RunConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "callbacks", split_names(self.callbacks))
         if not DEVICE.fullmatch(self.device):
             raise UsageError(f"device = {self.device!r}: expected auto, cpu, cuda, cuda:1 … or mps")
 

@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from contextlib import nullcontext, suppress
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
-from operant.core.experience import Metrics, TrajInfo
+from operant.core.errors import UsageError
+from operant.core.experience import Metrics
 from operant.core.protocols import Container
 from operant.core.state import restore, state_of
 from operant.samplers.explorer import Explorer
+from operant.session.best import keep_best
 from operant.session.build import build
-from operant.session.inexact import inexact_reason
+from operant.session.callbacks import CallbackFault, Callbacks, Event
+from operant.session.figures import evaluate_now, summary
+from operant.session.inexact import find_obstacle
 from operant.session.log import MetricLog
 from operant.session.session import Session, fitting, warn
+from operant.session.stop_signal import CompilationStopped, StopSignal
+from operant.session.view import View
 
 WINDOW = 100  # episodes behind `rollout/ep_rew_mean`
-STOPPING = b"\noperant: stopping after this update; a second signal quits at once\n"
-STATE = ("container", "step", "iterations", "next_log", "next_test", "window", "tested", "pending")
-
-
-class View(Protocol):
-    """Shows a run while it trains, such as `report.progress.ProgressView`."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-    def update(self, step: int, metrics: Metrics) -> None: ...
+STATE = (
+    *("container", "step", "iterations", "next_log", "next_test", "window", "tested", "pending"),
+    *("ending", "callbacks"),
+)
+ADDED: dict[str, Any] = {"pending": {}, "ending": "", "callbacks": {}}  # not in older checkpoints
 
 
 class Runner:
     """Trains a run from its newest checkpoint, or from the start, to its last step.
 
-    `explorer`, `memory` and `agents` are the parts by name. `stopped` is the number of the signal
-    that ended training early, if one did.
+    `explorer`, `memory` and `agents` are the parts by name.
     """
 
     def __init__(self, session: Session) -> None:
         self.session, self.config = session, session.config
-        self.stopped: int | None = None
-        self.container: Container = build(session.trial, lambda: self.stopped is not None)
-        self.obstacle = self._find_obstacle()
+        self.callbacks = Callbacks(self.config.callbacks)
+        keep_best(self.callbacks, self.config)
+        self.signal = StopSignal()
+        self.container: Container = build(session.trial, self.signal.__bool__)
+        self.obstacle = find_obstacle(self.config, self.container.reasons())
         self.explorer = {
             "train": self.container.explorer,
             "test": Explorer(self.container.sampler, "test"),
@@ -62,42 +55,82 @@ class Runner:
         self.next_log, self.next_test = self.config.log_every, self.config.eval.every
         self.window: list[list[float]] = []  # reward, length and success of the last episodes
         self.tested: Metrics = {}  # the result of the last evaluation
-        self.pending: Metrics = {}  # a line of the log whose evaluation was stopped
+        self.pending: Metrics = {}  # a line of the log that is not written yet
+        self.ending = ""  # the callback that asked to end the run, if one did
         saved = session.load()
         if saved is not None:
             with fitting(saved):
-                restore(self, {"pending": {}, **saved.state}, *STATE)  # older ones had none
+                restore(self, ADDED | saved.state, *STATE)
+        if not self.pending:
+            self.ending = ""  # of an earlier end; now the run is to be longer
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
         self.saved_at, self.saving = time.monotonic(), 0.0  # when, and how long it took
+        self.saved_step = saved.step if saved else 0
+
+    @property
+    def stopped(self) -> int | None:
+        """The number of the signal that ended training early, if one did."""
+        return self.signal.number
 
     def train(self, view: View | None = None) -> Self:
-        """Train to the last step, or until a signal asks to stop, and save a last checkpoint."""
-        with self.signals(), view or nullcontext():
-            if self.step == 0:
-                self.save()
-            while (self.pending or self.step < self.config.steps) and self.stopped is None:
-                metrics = self.epoch()
-                if view is not None and metrics:
-                    view.update(self.step, metrics)
-            self.save(last=True)
+        """Train to the last step, or until a signal or a callback asks to stop; save at the end."""
+        compiled = self.config.compile == "on"
+        with self.signal.handled(self.container.stop, compiled), view or nullcontext():
+            try:
+                self._train(view)
+            except CompilationStopped:  # the state is that of half an update: not to be saved
+                self.step = self.saved_step
+            except Exception as error:
+                self._fail(error)
         if self.stopped is None:
-            self.session.finish({"step": self.step, **self.tested})
+            by = {"stopped_by": self.ending} if self.ending else {}
+            self.session.finish({"step": self.step, **self.tested, **by})
         return self
+
+    def _train(self, view: View | None) -> None:
+        self.tell("on_start")
+        if self.step == 0:
+            self.save()
+        while (self.pending or self._goes_on()) and self.stopped is None:
+            metrics = self.epoch()
+            if view is not None and metrics:
+                view.update(self.step, metrics)
+        self.save(last=True)
+        reason = "finished" if self.stopped is None else "signal"
+        self.tell("on_stop", self.tested, self.ending or reason)
+
+    def _goes_on(self) -> bool:
+        return self.step < self.config.steps and not self.ending
+
+    def _fail(self, error: Exception) -> None:
+        """Raise an error on; that of a callback does not lose what was trained."""
+        if isinstance(error, CallbackFault):
+            self.session.save(self.step, self.state_dict, self.reasons, last=True)
+            if self.stopped is not None:
+                return  # in an evaluation of its own that was stopped; it is called again
+        with suppress(CallbackFault, UsageError):  # the first error is the one to show
+            self.tell("on_stop", self.tested, "failed")
+        raise error
 
     def epoch(self) -> Metrics:
         """Train up to the next line of the log, evaluate and save when due; the metrics logged.
 
-        They are empty if training was stopped before.
+        They are empty if training was stopped before. A line waits in `pending` until it is
+        written, so that resuming goes on with its evaluation or callback.
         """
-        metrics = self.pending or self.collect()
+        told = bool(self.pending and self.ending)  # only the last evaluation is missing
+        metrics = self.pending = self.pending or self.collect()
+        if not metrics:
+            return {}
+        due = self.test_due()
+        if due and not self.test(metrics):
+            return {}
+        if not told and self.tell("on_log", metrics) and not due and self.next_test is not None:
+            self.next_test = self.step  # a run that ends has an evaluation of its end
+            if not self.test(metrics):
+                return {}
+        self.write(metrics)
         self.pending = {}
-        if metrics and self.test_due():
-            tested = self.test()
-            if not tested:  # stopped: the line waits for the evaluation, which resuming begins anew
-                self.pending, metrics = metrics, {}
-            metrics |= tested
-        if metrics:
-            self.write(metrics)
         if self.due():
             self.save()
         return metrics
@@ -149,15 +182,28 @@ class Runner:
         frames = fps * self.container.frames_per_step
         return {"time/fps": fps, "time/frames_per_second": frames, **shares}
 
-    def test(self) -> Metrics:
-        """Evaluate: whole episodes without exploration; empty if a signal stopped it."""
+    def test(self, metrics: Metrics) -> bool:
+        """Evaluate: figures of whole episodes without exploration; False if a signal came."""
         episodes = self.explorer["test"].play()
         if not episodes:
-            return {}
+            return False
+        tested = summary(episodes)
+        self.tell("on_evaluation", tested)
         every = self.config.eval.every or self.config.steps
         self.next_test = (self.step // every + 1) * every
-        self.tested = summary(episodes)
-        return self.tested
+        self.tested = tested
+        metrics |= tested
+        return True
+
+    def tell(self, moment: str, metrics: Metrics | None = None, reason: str = "") -> str:
+        """Call the callbacks; the name of one that asks to end the run, if one does."""
+        shown = {} if metrics is None else metrics
+        agent, run = self.container.agent, self.session.run
+        evaluate = partial(evaluate_now, self.config, agent, self.signal.__bool__)
+        event = Event(run, self.config, self.step, agent, evaluate, shown, reason)
+        asked = self.callbacks.call(moment, event)
+        self.ending = self.ending or asked
+        return asked
 
     def write(self, metrics: Metrics) -> None:
         """Write a line of the log; on a full disk training goes on without it."""
@@ -172,22 +218,14 @@ class Runner:
         self.session.save(self.step, self.state_dict, self.reasons, last)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - begin
+        if not self.session.failed_saves:
+            self.saved_step = self.step
+            self.tell("on_checkpoint")
 
     def reasons(self) -> list[str]:
         """Why going on from a checkpoint would not be bit for bit; empty if it would be."""
         found = self.container.reasons()
         return [*found, self.obstacle] if found and self.obstacle else found
-
-    def _find_obstacle(self) -> str:
-        """What keeps the run from being resumed exactly, which is said before training starts."""
-        if not self.container.reasons():
-            return ""
-        why = inexact_reason(self.config)
-        warn(
-            f"env.id = {self.config.env.id!r}: {why}, so resuming is not exact: it begins new "
-            f"episodes; weights and all else are saved"
-        )
-        return why
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume training."""
@@ -198,41 +236,5 @@ class Runner:
         self.container.close()
         self.log.close()
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        """SIGINT or SIGTERM once: finish the update and save; twice: quit at once."""
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            if self.stopped is not None:
-                signal.signal(number, signal.SIG_DFL)  # a third one kills the process
-                raise KeyboardInterrupt(number)
-            self.stopped = number
-            self.container.stop()
-            with suppress(OSError):  # not `print`, which the signal may have interrupted
-                os.write(2, STOPPING)
-
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread can handle signals
-            return
-        before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
 
 BaseRunner = Runner  # rlpyt's name
-
-
-def summary(episodes: list[TrajInfo]) -> Metrics:
-    """Mean and standard deviation of the returns of episodes, and their mean length."""
-    rewards = [e.reward for e in episodes]
-    metrics: Metrics = {
-        "eval/mean_reward": float(np.mean(rewards)),
-        "eval/std_reward": float(np.std(rewards)),
-        "eval/mean_ep_length": float(np.mean([e.length for e in episodes])),
-    }
-    if any(e.success is not None for e in episodes):
-        metrics["eval/success_rate"] = float(np.mean([bool(e.success) for e in episodes]))
-    return metrics

@@ -29,11 +29,13 @@ from operant.session.run_settings import (
     split_algorithm,
     split_network,
 )
+from operant.session.saved_spaces import SPACES, read_interface, spaces_text
 from operant.session.start_from import check_kind, take_weights
 from operant.session.trust import SIGNATURE, read_tree, sign
-from operant.session.try_out import check_memory, try_out
+from operant.session.try_out import agent_for, check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
+BEST = "best"  # weights with the best evaluation
 ERROR = "error.txt"  # the traceback of what ended a run
 MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
@@ -44,6 +46,7 @@ class Session:
     def __init__(self, run: Path, trial: Trial) -> None:
         self.run, self.trial, self.config = run, trial, trial.config
         self.failed_saves = 0  # in a row
+        self.made = False  # whether this session made the directory
         self._lock = ExitStack()
 
     @classmethod
@@ -70,11 +73,15 @@ class Session:
         run = rundir.create_run(root, name or f"{short}-{env.replace('/', '-')}-s{seed}")
         about = rundir.provenance(argv, agent=agent, env=env, seed=seed) | origin
         _write(run / rundir.PROVENANCE, json.dumps(about, indent=1) + "\n")
+        if trial.interface is not None:
+            _write(run / SPACES, spaces_text(trial.interface))
         tree = as_file(config)
         if signature := sign(tree):
             _write(run / SIGNATURE, json.dumps(signature, indent=1) + "\n")
         _write(run / rundir.CONFIG, dump_yaml(tree))
-        return cls(run, trial)
+        session = cls(run, trial)
+        session.made = True
+        return session
 
     @classmethod
     def open(cls, run: Path, trust: bool = False) -> Self:
@@ -136,9 +143,10 @@ class Session:
         _write(self.run / rundir.DONE, json.dumps(summary, indent=1) + "\n")
 
     def discard(self) -> None:
-        """Remove the directory of a run that failed before it logged anything."""
-        if not _has_log(self.run):
-            shutil.rmtree(self.run)
+        """Remove the directory that this session made, if the run failed before its first step."""
+        steps = [path for path in checkpoint.listing(self.checkpoints) if checkpoint.step_of(path)]
+        if self.made and not steps and not _has_log(self.run):
+            shutil.rmtree(self.run, ignore_errors=True)
 
 
 def read_config(path: Path, trust: bool = False) -> RunConfig:
@@ -186,16 +194,38 @@ def _has_log(run: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def load_agent(run: Path, trust: bool = False) -> tuple[RunConfig, Agent]:
-    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`."""
-    config = read_config(run / rundir.CONFIG, trust)
-    saved = newest_checkpoint(run)
+def load_agent(run: Path, trust: bool = False, best: bool = False) -> tuple[RunConfig, Agent]:
+    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`.
+
+    `best` takes the weights with the best evaluation instead. No environment is made, unless the
+    run is older than the file with its spaces.
+    """
+    config = dataclasses.replace(read_config(run / rundir.CONFIG, trust), device="auto")
+    saved = best_checkpoint(run) if best else newest_checkpoint(run)
     if saved is None:
         raise CheckpointError(f"{run}: holds no checkpoint yet")
-    trial = try_out(dataclasses.replace(config, device="auto"))
+    interface = read_interface(run)
+    if interface is None:
+        config, _, agent, *_ = try_out(config)
+    else:
+        config, agent = agent_for(config, interface.spaces())
     with fitting(saved):
-        trial.agent.load_state_dict(saved.state["container"]["agent"])
-    return trial.config, trial.agent
+        if best:
+            agent.network.load_state_dict(saved.state["network"])
+            agent.actor.load_state_dict(saved.state["actor"])
+        else:
+            agent.load_state_dict(saved.state["container"]["agent"])
+    return config, agent
+
+
+def best_checkpoint(run: Path) -> checkpoint.Checkpoint:
+    """The weights with the best evaluation of a run."""
+    if not checkpoint.listing(run / BEST):
+        raise CheckpointError(
+            f"{run / BEST}: holds no weights: the run was not evaluated yet, or eval.every or "
+            f"checkpoint.best switch it off; without `best`, the newest checkpoint is used"
+        )
+    return checkpoint.newest(run / BEST, warn)
 
 
 @contextmanager

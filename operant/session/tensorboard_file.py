@@ -16,7 +16,7 @@ class EventFile:
     """One file of scalars; TensorBoard discards those of earlier files from `purge_step` on."""
 
     def __init__(self, directory: Path, purge_step: int | None = None) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(exist_ok=True)
         # Nanoseconds: a run resumed within a second must not write to the previous file.
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
         self._records = record_writer.RecordWriter((directory / name).open("xb"))

@@ -12,6 +12,7 @@ from operant.session.simulator import simulator_of
 
 # Ten times the usual time limit: longer episodes are nearly always those of a policy that is stuck.
 DEFAULT_MAX_STEPS = 10_000
+UNLIMITED = "has no time limit"
 
 
 def limit_evaluation(config: RunConfig, manager: EnvironmentManager) -> tuple[RunConfig, str]:
@@ -20,7 +21,7 @@ def limit_evaluation(config: RunConfig, manager: EnvironmentManager) -> tuple[Ru
         return config, ""
     steps = config.eval.max_steps or DEFAULT_MAX_STEPS
     why = (
-        f"{config.env.id} has no time limit: evaluation cuts an episode after {steps:,} steps "
+        f"{config.env.id} {UNLIMITED}: evaluation cuts an episode after {steps:,} steps "
         f"(--eval.max-steps); --env.time-limit sets one for training, too"
     )
     return replace(config, eval=replace(config.eval, max_steps=steps)), why

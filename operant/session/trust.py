@@ -21,7 +21,10 @@ from operant.core.errors import UsageError
 
 # `module:Name`, or `module:Id-v0` as Gymnasium writes it: whatever is before a colon, but a device.
 CODE = re.compile(r"(?!cuda:\d+$)[^:]+:.+", re.DOTALL)
-KNOWN = ("ale_py", "envpool", "gymnasium", "minatar", "operant")  # packages that we import anyway
+# What is imported anyway: ids that these packages register, and our own callbacks; not whatever
+# else their modules hold, such as `os.system` by the name `gymnasium.core:os.system`.
+IDS = r"(ale_py|envpool|gymnasium|minatar):.*-v\d+"
+KNOWN = re.compile(IDS + r"|operant\.callbacks:[A-Z]\w*(\(.*\))?")
 SIGNATURE = "trust.json"  # in the directory of a run
 KEY_BYTES = 32
 
@@ -39,9 +42,9 @@ def read_tree(path: Path, trust: bool = False) -> dict[str, Any]:
 
 
 def code_named(tree: Any) -> list[str]:
-    """Every `module:Name` among settings, except of packages that are imported anyway."""
+    """Every `module:Name` among settings, except what is imported anyway."""
     names = dict.fromkeys(text for text in _texts(tree) if CODE.fullmatch(text))
-    return [name for name in names if name.partition(":")[0].partition(".")[0] not in KNOWN]
+    return [name for name in names if not KNOWN.fullmatch(name)]
 
 
 def sign(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
 from operant.envs.env_checks import check_quickly
 from operant.envs.env_settings import EnvConfig
+from operant.envs.interface import Interface
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
@@ -23,8 +24,9 @@ from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
 from operant.session.build import Trial, build_agent
 from operant.session.machine import prepare
-from operant.session.resolve import resolve
+from operant.session.resolve import resolve, resolve_device
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.saved_spaces import interface_of
 from operant.session.simulator import simulator_of
 from operant.session.time_limit import limit_evaluation
 from operant.session.vector_env import fit_vector
@@ -48,9 +50,16 @@ def try_out(config: RunConfig) -> Trial:
         config, why = resolve(config, spaces)
         why = "\n".join(filter(None, (why, unlimited, vector)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
-        return Trial(config, spaces, _agent(config, spaces), why)
+        return Trial(config, spaces, _agent(config, spaces), why, interface_of(manager))
     finally:
         manager.close()
+
+
+def agent_for(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, Agent]:
+    """The agent of a run that was tried out before, made without an environment."""
+    config = replace(config, device=resolve_device(config.device))
+    prepare(config.threads)
+    return config, _agent(config, spaces)
 
 
 def _agent(config: RunConfig, spaces: Spaces) -> Agent:
@@ -80,9 +89,18 @@ def one_environment(config: RunConfig) -> EnvironmentManager:
         raise UsageError(f"env.id = {config.env.id!r}: cannot be made: {what}") from error
 
 
+def interface_for(config: RunConfig) -> Interface:
+    """The interface of a run's environment, of which one is made."""
+    manager = one_environment(config)
+    try:
+        return interface_of(manager)
+    finally:
+        manager.close()
+
+
 def preview(config: RunConfig) -> str:
     """What `--dry-run` prints: the resolved configuration, the network and the memory needed."""
-    config, spaces, agent, why = trial = try_out(config)
+    config, spaces, agent, why, _ = trial = try_out(config)
     needed = memory_needed(trial)
     width = max(map(len, needed))
     table = "\n".join(f"  {name:{width}}  {human(size)}" for name, size in needed.items())

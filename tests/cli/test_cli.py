@@ -15,7 +15,8 @@ from operant import __version__
 from operant.agents.registry import AGENTS, config_of
 from operant.cli.main import COMMANDS
 from operant.config import load_yaml
-from operant.session.runner import Runner, View
+from operant.session.runner import Runner
+from operant.session.view import View
 
 
 @pytest.fixture(scope="module")

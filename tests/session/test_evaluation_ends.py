@@ -15,6 +15,7 @@ import pytest
 from gymnasium import spaces as gs
 from running import AGENTS, at_call, call, only_run, trace, train
 
+import operant
 from operant.session.session import read_config
 
 PPO = AGENTS["ppo"]
@@ -51,6 +52,15 @@ def test_an_environment_without_an_end_is_noticed_and_evaluated(
     done = json.loads((run / "done.json").read_text())
     assert (done["eval/mean_reward"], done["eval/mean_ep_length"]) == (steps, steps)
     assert call(["eval", str(run), "--episodes", "1"]).out.startswith(f"Forever-v0: {steps:.1f} ±")
+
+
+def test_python_says_so_too_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings: dict[str, Any] = {"steps": 16, "env": {"num_envs": 2}, "eval": {"every": None}}
+    operant.train("a2c", "Forever-v0", recipe="none", runs=tmp_path, **settings)
+    said = capsys.readouterr().out
+    assert said.count("Forever-v0 has no time limit: evaluation cuts an episode after") == 1
+    operant.train("a2c", "Forever-v0", quiet=True, runs=tmp_path, **settings)
+    assert capsys.readouterr().out == ""
 
 
 def test_with_a_time_limit_nothing_is_said_and_evaluation_has_no_limit(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_for_a_while_costs_one_checkpoint(
 ) -> None:
     at_call(SAVE, 3, lambda: fill(disk), monkeypatch.setattr)
     at_call(SAVE, 4, (disk / "filler").unlink, monkeypatch.setattr)
-    result = call(f"{PPO} {OFTEN}", disk / "runs")
+    result = call(f"{PPO} {OFTEN} --no-checkpoint.best", disk / "runs")
     assert result.code == 0
     assert result.err.count("could not be saved") == 1
     assert "No space left on device; older checkpoints are untouched" in result.err
@@ -137,7 +137,7 @@ def test_three_checkpoints_that_cannot_be_saved_end_the_run_and_leave_the_older_
     disk: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     at_call(SAVE, 4, lambda: fill(disk), monkeypatch.setattr)
-    result = call(f"{PPO} {OFTEN}", disk / "runs")
+    result = call(f"{PPO} {OFTEN} --no-checkpoint.best", disk / "runs")
     run = only_run(disk / "runs")
     assert result.code == 1
     assert result.err.count("training goes on") == 2
@@ -158,7 +158,8 @@ def test_a_last_checkpoint_that_cannot_be_saved_is_no_success(
 ) -> None:
     at_call(SAVE, 2, lambda: fill(disk), monkeypatch.setattr)
     at_call(FINISH, 1, (disk / "filler").unlink, monkeypatch.setattr)
-    result = call(f"train a2c --steps 20 {COMMON} --checkpoint.seconds 1000", disk / "runs")
+    line = f"train a2c --steps 20 {COMMON} --checkpoint.seconds 1000 --no-checkpoint.best"
+    result = call(line, disk / "runs")
     assert result.code == 1
     assert not (only_run(disk / "runs") / "done.json").exists()
 

@@ -111,7 +111,10 @@ def test_the_code_that_settings_name_is_found_wherever_it_is() -> None:
         "callbacks": ["c:call"],
     }
     assert code_named(tree) == ["my-envs:Maze-v0", "a.b:Wrap", "nets:Net", "c:call"]
-    assert code_named({"env": {"id": "ale_py:ALE/Pong-v5"}, "x": "operant.envs:Env"}) == []
+    assert code_named({"env": {"id": "ale_py:ALE/Pong-v5"}, "device": "cuda:0"}) == []
+    assert code_named({"callbacks": ["operant.callbacks:StopAtReturn(475)"]}) == []
+    reached = ["gymnasium.core:os.system", "operant.cli.main:os.system", "evil:f(1)"]
+    assert code_named({"callbacks": reached}) == reached
 
 
 SCRIPT = "import operant.cli.main as m; m.main()"  # as the installed command, which has no `-m`

@@ -106,9 +106,9 @@ class GameStart(gymnasium.Wrapper[Any, Any, Any, Any]):
             result = self._seed(batch_seed(seed - self.index, self.batch) + self.index)
         frames = int.from_bytes(self.random.bytes(4), "little") * NOOPS >> 32
         if self.fires:
-            result = self._press(1)
+            result = self._press("FIRE")
         for _ in range(frames - self.fires):
-            result = self._press(0)
+            result = self._press("NOOP")
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -125,9 +125,11 @@ class GameStart(gymnasium.Wrapper[Any, Any, Any, Any]):
         result: tuple[Any, dict[str, Any]] = self.env.reset()
         return result
 
-    def _press(self, action: int) -> tuple[Any, dict[str, Any]]:
-        observation, _, terminated, _, info = self.env.step(action)
-        return self.env.reset() if terminated else (observation, info)
+    def _press(self, name: str) -> tuple[Any, dict[str, Any]]:
+        # In the emulator itself: Backgammon and others leave NOOP out of their actions.
+        game: Any = self.env.unwrapped
+        game.ale.act(getattr(import_module("ale_py").Action, name))
+        return self.env.reset() if game.ale.game_over() else (game._get_obs(), game._get_info())
 
 
 def batch_seed(seed: int, num_envs: int) -> int:

@@ -71,7 +71,7 @@ def save(
     files = Durable(before)
     skeleton, tensors = encode(state)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(exist_ok=True)  # in a run that is there: one that is gone is not made anew
         _remove_leftovers(directory, files)
         files.make(temporary)
         digests = {
@@ -95,7 +95,7 @@ def save(
 def load(path: Path) -> Checkpoint:
     """Read this checkpoint; an incomplete or altered one is an error."""
     manifest = verify(path)
-    if NAME.fullmatch(path.name) and _step(path) != manifest["step"]:
+    if NAME.fullmatch(path.name) and step_of(path) != manifest["step"]:
         raise CheckpointError(f"{path}: holds step {manifest['step']}, not the one in its name")
     try:
         with open_regular(path / STATE) as file:
@@ -144,10 +144,11 @@ def listing(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
     found = [path for path in directory.iterdir() if NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: (_step(path), not path.name.endswith(".old")))
+    return sorted(found, key=lambda path: (step_of(path), not path.name.endswith(".old")))
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """The step in the name of a checkpoint."""
     match = NAME.fullmatch(path.name)
     return int(match[1]) if match else -1
 
@@ -168,7 +169,7 @@ def _publish(temporary: Path, final: Path, files: Durable) -> None:
 
 def _prune(directory: Path, step: int, keep: int, files: Durable) -> None:
     found = listing(directory)
-    current = [path for path in found if _step(path) <= step and not path.name.endswith(".old")]
+    current = [path for path in found if step_of(path) <= step and not path.name.endswith(".old")]
     kept = {*current[-keep:], *_newest_finite(current)}
     for path in found:
         if path not in kept:
