@@ -25,6 +25,10 @@ class WorkerManagers:
         self._exact: bool | None = None
         self._incomplete = False  # the last state lacks the environments of a worker that was gone
 
+    def count_restarts(self) -> int:
+        """Workers replaced so far."""
+        return self.pool.restarts
+
     def all_exact(self) -> bool:
         """Whether the environments can be resumed bit for bit; one worker finds out for all."""
         if self._exact is None:

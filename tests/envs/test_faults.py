@@ -208,7 +208,7 @@ def test_a_worker_that_dies_while_idle_costs_a_state_its_exactness_and_no_more()
     manager.step(actions(4))
     assert manager.state_dict()["exact"]
     victim = manager.workers[1].process
-    os.kill(victim.pid, signal.SIGKILL)
+    victim.kill()
     victim.join(5)
     with pytest.warns(UserWarning, match="environments 2-3: died between two steps"):
         assert not manager.state_dict()["exact"]

@@ -114,6 +114,15 @@ class Resumable(ABC):
         """Whether `state_dict` is enough to go on bit for bit; tried once, on copies."""
         return self._can_resume() and not self.incomplete
 
+    @exact.setter
+    def exact(self, value: bool) -> None:
+        self._exact = value
+
+    @property
+    def restarts(self) -> int:
+        """Worker processes replaced so far."""
+        return 0
+
     def _can_resume(self) -> bool:
         if self._exact is None:
             try:
@@ -121,10 +130,6 @@ class Resumable(ABC):
             except Exception:  # whatever reading and writing the attributes of a class raises
                 self._exact = False
         return self._exact
-
-    @exact.setter
-    def exact(self, value: bool) -> None:
-        self._exact = value
 
     @abstractmethod
     def _try_resuming(self) -> bool: ...
