@@ -126,6 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ended_by_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
+            warnings.filterwarnings("ignore", "builtin type .* has no __module__")  # Box2D's
             code = _dispatch(words)
         sys.stdout.flush()
         return code

@@ -38,6 +38,7 @@ from operant.samplers.explorer import Explorer
 from operant.samplers.parallel import ParallelSampler, Share
 from operant.samplers.reward_normalizer import RewardNormalizer
 from operant.samplers.serial import SerialSampler
+from operant.session.env_errors import env_errors, named_manager
 from operant.session.resolve import reward_discount, worker_count
 from operant.session.run_settings import RunConfig
 
@@ -151,9 +152,16 @@ def build_evaluation(config: RunConfig, episodes: int, seed: int | None = None) 
     """Whole episodes in environments like those of training, with seeds of their own."""
     seed = seed_for(config.seed if seed is None else seed, "eval")
     env = replace(config.env, episodic_life=False)  # a score is that of a whole game
-    if config.sampler != "serial" and not native(env):
-        env = replace(env, manager="subproc")  # which may crash without ending the run
-    return Evaluation(partial(make_manager, env, seed), episodes, seed, config.eval.max_steps)
+    with env_errors(env.id):
+        if _has_workers(config) and not native(env):
+            env = replace(env, manager="subproc")  # which may crash without ending the run
+    return Evaluation(partial(named_manager, env, seed), episodes, seed, config.eval.max_steps)
+
+
+def _has_workers(config: RunConfig) -> bool:
+    """Whether environments are stepped in other processes than this one."""
+    here = config.env.manager in ("simple", "native")
+    return config.sampler in ("parallel", "async") or (config.sampler == "alternating" and not here)
 
 
 def _managers(config: RunConfig, seed: int) -> list[EnvironmentManager]:

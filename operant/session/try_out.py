@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from operant.config import dump_yaml
-from operant.core.errors import EnvironmentFault, UsageError
+from operant.core.errors import UsageError
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
 from operant.envs.env_checks import check_quickly
-from operant.envs.env_settings import EnvConfig
 from operant.envs.interface import Interface
-from operant.envs.managers.choose import make_manager
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
 from operant.session.build import Trial, build_agent
+from operant.session.env_errors import named_manager
 from operant.session.machine import prepare
 from operant.session.resolve import resolve, resolve_device
 from operant.session.run_settings import RunConfig, as_file
@@ -34,7 +33,6 @@ from operant.session.vector_env import fit_vector
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
 ON_DISK = "replay buffer, when full, on disk"
-ENV_FIELDS = tuple(field.name for field in fields(EnvConfig))
 
 
 def try_out(config: RunConfig) -> Trial:
@@ -77,16 +75,7 @@ def one_environment(config: RunConfig) -> EnvironmentManager:
     # In this process: a single environment gains nothing from another one.
     here = config.env.manager == "subproc"
     env = replace(config.env, manager="simple") if here else config.env
-    try:
-        return make_manager(env, seed_for(config.seed, "env"), 1)
-    except EnvironmentFault:
-        raise
-    except UsageError as error:
-        known = str(error).startswith(tuple(f"{name} " for name in ENV_FIELDS))
-        raise UsageError(f"env.{error}" if known else str(error)) from None
-    except Exception as error:  # whatever the environment's own constructor raises
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"env.id = {config.env.id!r}: cannot be made: {what}") from error
+    return named_manager(env, seed_for(config.seed, "env"), 1)
 
 
 def interface_for(config: RunConfig) -> Interface:

@@ -180,6 +180,7 @@ def made(kind: Any) -> tuple[Any, Any]:
 def test_the_loop_of_the_guide_stores_what_the_sampler_stores(kind: Any) -> None:
     text = GUIDE.read_text().partition("## A loop of your own")[2]
     block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    loop = block[block.index("observation, state =") :]  # before it, parts of its own are made
     manager, agent = made(kind)
     chunks: list[Any] = []
 
@@ -188,7 +189,7 @@ def test_the_loop_of_the_guide_stores_what_the_sampler_stores(kind: Any) -> None
             chunks.append(tree.map(torch.clone, agent.memory.read()))
 
     agent.update = update
-    exec(block, {"manager": manager, "agent": agent})
+    exec(loop, {"manager": manager, "agent": agent, "tree": tree})
     sampler = SerialSampler(*made(kind), length=20, seed=1)
     assert len(chunks) == 5
     for itr, chunk in enumerate(chunks):
