@@ -57,6 +57,8 @@ class EnvironmentManager(Stateful, Protocol):
     frames_per_step: int  # simulator frames behind one step
 
     @property
+    def restarts(self) -> int: ...  # worker processes replaced so far
+    @property
     def exact(self) -> bool: ...  # whether `state_dict` is enough to go on bit for bit
     def reset(self, seed: int | None = None) -> Arrays: ...
     def step(self, actions: Arrays) -> EnvStep: ...

@@ -9,7 +9,7 @@ from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
 from operant.processes import worker
-from operant.processes.process import WorkerProcess, shut_down
+from operant.processes.process import DiedWhileStarting, WorkerProcess, shut_down
 
 RESTART_WINDOW = 600.0  # seconds within which restarts of a worker are counted
 RESTART_DELAY = 0.05  # seconds before the first restart; doubled for each further one in the window
@@ -82,13 +82,27 @@ class WorkerPool:
             raise errors[0]
         return lost
 
+    def results(self, lost: Sequence[LostWorker] = ()) -> list[Any]:
+        """What each worker sends after its reply, in order; None for one that was lost."""
+        gone = {id(one) for one, _ in lost}
+        return [None if id(one) in gone else one.connection.recv() for one in self.workers]
+
     def raise_lost(self, lost: Sequence[LostWorker]) -> None:
         """Raise an error that names the first of these workers, if there is one."""
         for one, reason in lost:
             raise one.fault(reason, one.exit_report())
 
     def replace(self, one: WorkerProcess, reason: str) -> None:
-        """Start a worker anew, or raise an error if that was done too often."""
+        """Start a worker anew, again if it dies meanwhile; an error if that was done too often."""
+        while True:
+            self._restart(one, reason)
+            try:
+                self._wait_ready(one)
+                return
+            except DiedWhileStarting:
+                reason = "died while starting"
+
+    def _restart(self, one: WorkerProcess, reason: str) -> None:
         report = one.exit_report()
         one.kill()
         now = time.monotonic()
@@ -97,10 +111,9 @@ class WorkerPool:
             often = f"max_restarts = {self.max_restarts} restarts within {RESTART_WINDOW:g} s"
             raise one.fault(f"{reason}, after {often}", report)
         warnings.warn(
-            f"{one.fault(reason, report)}; restarted, its episodes are lost", stacklevel=4
+            f"{one.fault(reason, report)}; restarted, its episodes are lost", stacklevel=5
         )
         time.sleep(RESTART_DELAY * 2 ** len(one.restart_times))
         one.restart_times.append(now)
         self.restarts += 1
         one.launch()
-        self._wait_ready(one)

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.reduction import send_handle
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from operant.core.errors import EnvironmentFault, TrainingFault, UsageError
 from operant.processes import worker
@@ -33,6 +33,16 @@ class ExitReport(NamedTuple):
 
     ending: str
     traceback: str
+
+
+class DiedWhileStarting(EnvironmentFault):
+    """A process that ended before it had built what it works with."""
+
+    def with_notes(self, other: BaseException) -> Self:
+        """This error with the notes of another."""
+        for note in getattr(other, "__notes__", ()):
+            self.add_note(note)
+        return self
 
 
 class WorkerProcess:
@@ -92,15 +102,17 @@ class WorkerProcess:
         try:
             description = self.connection.recv()
         except (EOFError, OSError):
-            raise self.fault("died while starting", self.exit_report()) from None
+            died = self.fault("died while starting", self.exit_report())
+            raise DiedWhileStarting(*died.args).with_notes(died) from None
         if isinstance(description, worker.WorkerError):
             raise self.exception(description)
         return description
 
     def attach(self, message: Any, memory: int) -> None:
         """Send the shared memory, and a message that says how to use it."""
-        self.connection.send(message)
-        send_handle(self.connection, memory, self.process.pid)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # no reply will tell
+            self.connection.send(message)
+            send_handle(self.connection, memory, self.process.pid)
 
     def send(self, command: bytes) -> bool:
         """Send a command; false if the process is gone."""

@@ -159,6 +159,10 @@ class Halves:
         self.threads.append(StepThread(manager))
         return self.threads[-1]
 
+    def count_restarts(self) -> int:
+        """Worker processes of both halves replaced so far."""
+        return sum(manager.restarts for manager in self.managers)
+
     def all_exact(self) -> bool:
         """Whether both can be resumed bit for bit."""
         return all(manager.exact for manager in self.managers)

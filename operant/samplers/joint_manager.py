@@ -17,6 +17,7 @@ class ManagerGroup(Protocol):
 
     bounds: Bounds  # first and last environment, exclusive, of each
 
+    def count_restarts(self) -> int: ...
     def all_exact(self) -> bool: ...
     def save_each(self) -> list[dict[str, Any]]: ...
     def load_each(self, states: list[dict[str, Any]]) -> None: ...
@@ -34,6 +35,11 @@ class JointManager:
     def exact(self) -> bool:
         """Whether `state_dict` is enough to go on bit for bit."""
         return self.group.all_exact()
+
+    @property
+    def restarts(self) -> int:
+        """Worker processes replaced so far."""
+        return self.group.count_restarts()
 
     def reset(self, seed: int | None = None) -> Arrays:
         """An error: only the sampler resets them."""

@@ -24,7 +24,7 @@ from operant.core.protocols import Actor, Agent, EnvironmentManager, Rows
 from operant.core.seeds import derived
 from operant.core.spaces import Spaces, is_mask
 from operant.memory.rollout import RolloutCache
-from operant.processes.pool import LostWorker, WorkerPool
+from operant.processes.pool import WorkerPool
 from operant.processes.process import WorkerProcess, row_range
 from operant.processes.shared_memory import ArrayAllocator, anonymous_memory, size_of
 from operant.processes.weights import pack, publish
@@ -149,7 +149,7 @@ class ParallelSampler(ChunkSampler):
     def _finish_chunk(self) -> tuple[Experience, list[TrajInfo]]:
         """Wait for the chunk under way."""
         lost = self.pool.wait()
-        finished = self._receive_finished(lost)
+        finished: list[list[Ended] | None] = self.pool.results(lost)
         self.collected += 1
         present = [1 + i for i, infos in enumerate(finished) if infos is not None]
         self.last_row = present[0] if present else 0  # all actors have drawn the same
@@ -160,11 +160,6 @@ class ParallelSampler(ChunkSampler):
         chunk = self.cache.read()
         check_finite(chunk)
         return chunk, in_order(self.bounds, [infos or [] for infos in finished])
-
-    def _receive_finished(self, lost: list[LostWorker]) -> list[list[Ended] | None]:
-        """Episodes that ended, by worker; None for one that is lost."""
-        gone = {id(one) for one, _ in lost}
-        return [None if id(one) in gone else one.connection.recv() for one in self.pool.workers]
 
     def _invalidate(self, one: WorkerProcess) -> None:
         """Make the columns of a lost worker not valid, and truncate its episodes under way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,21 +23,36 @@ class WorkerManagers:
     ) -> None:
         self.pool, self.bounds, self.settle, self.close = pool, bounds, settle, close
         self._exact: bool | None = None
+        self._incomplete = False  # the last state lacks the environments of a worker that was gone
+
+    def count_restarts(self) -> int:
+        """Workers replaced so far."""
+        return self.pool.restarts
 
     def all_exact(self) -> bool:
         """Whether the environments can be resumed bit for bit; one worker finds out for all."""
         if self._exact is None:
             self.settle()
-            one = self.pool.workers[0]
-            self.pool.require(sampler_worker.EXACT, [one])
+            # One that is gone cannot tell, and is replaced when the next chunk is collected.
+            alive = (x for x in self.pool.workers if not self.pool.run(sampler_worker.EXACT, [x]))
+            one = next(alive, None)
+            if one is None:
+                return False
             self._exact = bool(one.connection.recv())
-        return self._exact
+        return self._exact and not self._incomplete
 
     def save_each(self) -> list[dict[str, Any]]:
-        """The state of each worker's environments."""
+        """The state of each worker's environments; of one that is gone, that it has none."""
         self.settle()
-        self.pool.require(sampler_worker.SAVE)
-        return [one.connection.recv() for one in self.pool.workers]
+        lost = self.pool.run(sampler_worker.SAVE)
+        states = self.pool.results(lost)
+        self._incomplete = bool(lost)
+        for one, reason in lost:
+            gone = one.fault(f"{reason} between two rollouts", one.exit_report())
+            warnings.warn(f"{gone}; this checkpoint begins new episodes", stacklevel=2)
+        known = next((state for state in states if state), {"seed": 0, "steps": 0})
+        none = {"seed": known["seed"], "steps": known["steps"], "exact": False}
+        return [state or none for state in states]
 
     def load_each(self, states: list[dict[str, Any]]) -> None:
         """Put the states of the environments back."""

@@ -66,6 +66,12 @@ class Runner:
         self.log = MetricLog(session.run, saved.state["log"] if saved else None, warn)
         self.saved_at, self.saving = time.monotonic(), 0.0  # when, and how long it took
         self.saved_step = saved.step if saved else 0
+        self.earlier_restarts = int(saved.state.get("restarts", 0)) if saved else 0
+
+    @property
+    def restarts(self) -> int:
+        """Worker processes that were lost and replaced since the run began."""
+        return self.earlier_restarts + self.container.sampler.manager.restarts
 
     @property
     def stopped(self) -> int | None:
@@ -84,7 +90,8 @@ class Runner:
                 self._fail(error)
         if self.stopped is None:
             by = {"stopped_by": self.ending} if self.ending else {}
-            self.session.finish({"step": self.step, **self.tested, **by})
+            lost = {"worker_restarts": self.restarts} if self.restarts else {}
+            self.session.finish({"step": self.step, **self.tested, **by, **lost})
         return self
 
     def _train(self, view: View | None) -> None:
@@ -168,8 +175,11 @@ class Runner:
             metrics |= {"rollout/ep_rew_mean": rewards, "rollout/ep_len_mean": lengths}
         if any(e.success is not None for e in episodes):
             metrics["rollout/success_rate"] = float(np.mean(self.window, axis=0)[2])
-        for name in {"exploration_rate", "staleness"} & learned.keys():
-            metrics[f"rollout/{name}"] = learned.pop(name)
+        for name in ("exploration_rate", "staleness"):
+            if name in learned:
+                metrics[f"rollout/{name}"] = learned.pop(name)
+        if self.restarts:
+            metrics["rollout/worker_restarts"] = self.restarts
         metrics |= {f"train/{name}": value for name, value in learned.items()}
         metrics |= {"time/total_timesteps": self.step, "time/iterations": self.iterations}
         return metrics | self.timing(steps, seconds)
@@ -229,7 +239,7 @@ class Runner:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume training."""
-        return state_of(self, *STATE) | {"log": self.log.state_dict()}
+        return state_of(self, *STATE, "restarts") | {"log": self.log.state_dict()}
 
     def close(self) -> None:
         """Close the environments and the log."""

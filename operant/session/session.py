@@ -21,6 +21,7 @@ from operant.session import run_directory as rundir
 from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
+from operant.session.checkpoint.finite import not_finite
 from operant.session.log import METRICS
 from operant.session.run_settings import (
     RunConfig,
@@ -125,7 +126,9 @@ class Session:
         keep = self.config.checkpoint.keep
         try:
             current = state()
-            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=reasons())
+            broken = not_finite(current.get("container", {}).get("agent", {}))
+            why = reasons()
+            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=why, broken=broken)
             self.failed_saves = 0
         except (CheckpointError, OSError) as error:
             self.failed_saves += 1

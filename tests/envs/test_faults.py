@@ -200,3 +200,22 @@ def test_every_environment_is_seeded_with_the_seed_and_its_index() -> None:
     assert seen == [10, 11, 12, 13]
     assert manager.frames_per_step == 1
     assert np.diff([0, *(one.stop for one in manager.workers)]).tolist() == [1, 1, 2]
+
+
+def test_a_worker_that_dies_while_idle_costs_a_state_its_exactness_and_no_more() -> None:
+    manager = SubProcEnvManager(fns(4, -1), workers=2)
+    manager.reset(0)
+    manager.step(actions(4))
+    assert manager.state_dict()["exact"]
+    victim = manager.workers[1].process
+    victim.kill()
+    victim.join(5)
+    with pytest.warns(UserWarning, match="environments 2-3: died between two steps"):
+        assert not manager.state_dict()["exact"]
+    assert not manager.exact
+    with pytest.warns(UserWarning, match="environments 2-3: died .*restarted"):
+        step = manager.step(actions(4))
+    assert step.valid.tolist() == [True, True, False, False]
+    assert manager.state_dict()["exact"]
+    assert manager.exact
+    manager.close()

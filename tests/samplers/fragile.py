@@ -39,10 +39,13 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 class Fragile(Counter):
     """A Counter that goes wrong at step `at`, or at each from there; `once` only if the file
-    is not there."""
+    is not there. With `again`, its replacement dies once while it is built."""
 
-    def __init__(self, mode: str = "", at: int = 0, once: str = "") -> None:
+    def __init__(self, mode: str = "", at: int = 0, once: str = "", again: str = "") -> None:
         super().__init__()
+        if again and Path(once).exists() and not Path(again).exists():
+            Path(again).touch()
+            FAULTS["kill"]()
         self.mode, self.at, self.once, self.taken = mode, at, once, 0
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

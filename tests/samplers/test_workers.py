@@ -163,3 +163,35 @@ def test_what_cannot_be_combined_is_refused() -> None:
         worker_of("serial", env={"manager": "native"}, decorrelate=5)
     with pytest.raises(UsageError, match=r"mid_batch_reset = False: NativeEnvManager"):
         worker_of("async", env={"manager": "native"}, mid_batch_reset=False)
+
+
+@MAKES
+def test_a_worker_that_dies_while_idle_costs_a_checkpoint_its_exactness_and_no_more(
+    make: Any,
+) -> None:
+    sampler = make()
+    sampler.obtain_samples(0)
+    assert sampler.manager.exact
+    victim = sampler.pool.workers[1].process
+    victim.kill()
+    victim.join(5)
+    with pytest.warns(UserWarning, match="between two rollouts.*begins new episodes"):
+        state = sampler.state_dict()
+    assert not state["manager"]["exact"]
+    assert not sampler.manager.exact
+    with pytest.warns(UserWarning, match="died .*restarted"):
+        chunks = [sampler.obtain_samples(i)[0].valid.clone() for i in (1, 2)]
+    assert not all(bool(valid.all()) for valid in chunks)
+    assert sampler.manager.restarts == 1
+    assert sampler.state_dict()["manager"]["exact"]
+    assert sampler.manager.exact
+    sampler.close()
+
+
+def test_a_death_while_the_replacement_is_built_counts_as_one_more(tmp_path: Path) -> None:
+    sampler = parallel(3, mode="kill", at=2, once=str(tmp_path / "x"), again=str(tmp_path / "y"))
+    with pytest.warns(UserWarning, match="died while starting.*restarted"):
+        sampler.obtain_samples(0)
+    assert sampler.pool.restarts == 2
+    assert bool(sampler.obtain_samples(1)[0].valid.all())
+    sampler.close()

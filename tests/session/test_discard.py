@@ -75,3 +75,20 @@ def test_a_run_that_is_gone_is_an_error_and_not_made_anew(tmp_path: Path) -> Non
     with pytest.raises(CheckpointError, match="could not be saved: No such file or directory"):
         session.save(8, dict, last=True)
     assert not session.run.exists()
+
+
+def test_a_run_goes_on_from_its_last_finite_weights(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = created(tmp_path)
+    trained(session)
+    saved = session.load()
+    assert saved is not None
+    network = saved.state["container"]["agent"]["network"]
+    name = next(name for name, x in network.items() if x.is_floating_point())
+    network[name].fill_(float("nan"))
+    session.save(saved.step + 1, lambda: saved.state)
+    found = session.load()
+    assert found is not None
+    assert found.step == saved.step
+    assert f"network.{name} hold NaN or infinity" in capsys.readouterr().err

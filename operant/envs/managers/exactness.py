@@ -95,6 +95,10 @@ def same_bytes(one: Any, other: Any) -> bool:
     )
 
 
+class WorkerGone(EnvironmentFault):
+    """A worker died between two steps, and its environments with it."""
+
+
 class Resumable(ABC):
     """Environments that resume bit for bit where they can, else begin new episodes."""
 
@@ -102,21 +106,30 @@ class Resumable(ABC):
         self.seed, self.steps = seed, 0
         self.started = self.closed = False
         self.episodes_lost = False  # could not be restored: the next step begins new ones
+        self.incomplete = False  # the last state lacks environments, as a worker was gone
         self._exact: bool | None = None
 
     @property
     def exact(self) -> bool:
         """Whether `state_dict` is enough to go on bit for bit; tried once, on copies."""
+        return self._can_resume() and not self.incomplete
+
+    @exact.setter
+    def exact(self, value: bool) -> None:
+        self._exact = value
+
+    @property
+    def restarts(self) -> int:
+        """Worker processes replaced so far."""
+        return 0
+
+    def _can_resume(self) -> bool:
         if self._exact is None:
             try:
                 self._exact = self._try_resuming()
             except Exception:  # whatever reading and writing the attributes of a class raises
                 self._exact = False
         return self._exact
-
-    @exact.setter
-    def exact(self, value: bool) -> None:
-        self._exact = value
 
     @abstractmethod
     def _try_resuming(self) -> bool: ...
@@ -128,13 +141,18 @@ class Resumable(ABC):
     def _restore(self, state: dict[str, Any]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]:
-        captured = self._captured() if self.exact else {}
+        self.incomplete = False
+        captured = self._captured() if self._can_resume() else {}
         return {"seed": self.seed, "steps": self.steps, "exact": self.exact} | captured
 
     def _captured(self) -> dict[str, Any]:
         """The environments; if they can no longer be read, all else is still worth saving."""
         try:
             return self._capture()
+        except WorkerGone as error:  # the next step replaces it
+            self.incomplete = True
+            warnings.warn(f"{error}; this checkpoint begins new episodes", stacklevel=2)
+            return {}
         except Exception as error:  # whatever reading the attributes of a class raises
             self.exact = False
             warnings.warn(

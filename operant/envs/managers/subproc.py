@@ -21,7 +21,7 @@ from operant.core.seeds import derived
 from operant.core.tree import Array
 from operant.envs.managers import env_worker
 from operant.envs.managers.env_worker import EnvsDescription
-from operant.envs.managers.exactness import Resumable, resumes_exactly
+from operant.envs.managers.exactness import Resumable, WorkerGone, resumes_exactly
 from operant.envs.managers.simple import env_step, kept, restart_step
 from operant.envs.managers.step_buffers import EnvFn, StepBuffers
 from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
@@ -139,8 +139,11 @@ class SubProcEnvManager(Resumable):
         return resumes_exactly(self.env_fns[0])
 
     def _capture(self) -> dict[str, Any]:
-        self.pool.require(env_worker.SAVE)
-        return {"envs": [env for one in self.workers for env in one.connection.recv()]}
+        lost = self.pool.run(env_worker.SAVE)
+        parts = self.pool.results(lost)  # all, or the next reply of a worker would be read wrongly
+        for one, reason in lost:
+            raise WorkerGone(str(one.fault(f"{reason} between two steps", one.exit_report())))
+        return {"envs": [env for part in parts for env in part]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         for one in self.workers:
