@@ -25,11 +25,12 @@ from operant.session.build import build_evaluation
 from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
 from operant.session.figures import summary
+from operant.session.load_run import load_agent
 from operant.session.run_directory import find_run
 from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner
 from operant.session.saved_spaces import read_interface
-from operant.session.session import Session, load_agent
+from operant.session.session import Session
 from operant.session.trained_policy import Policy, State
 from operant.session.try_out import interface_for
 

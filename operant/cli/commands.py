@@ -230,7 +230,7 @@ def _profile(run: Path) -> None:
 
 
 def _agent(words: list[str], options: EvalOptions | PlayOptions) -> tuple[RunConfig, Agent]:
-    from operant.session.session import load_agent  # noqa: PLC0415
+    from operant.session.load_run import load_agent  # noqa: PLC0415
 
     return load_agent(
         find_run(_at_most_one(words), Path(options.runs)), options.trust, options.best

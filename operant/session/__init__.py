@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from operant.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from operant.session.load_run import load_agent as load_agent
     from operant.session.recipe import Recipe as Recipe
     from operant.session.run_settings import RunConfig as RunConfig
     from operant.session.run_settings import run_config as run_config
     from operant.session.runner import BaseRunner as BaseRunner
     from operant.session.runner import Runner as Runner
     from operant.session.session import Session as Session
-    from operant.session.session import load_agent as load_agent
 
 __getattr__ = lazy_names(__name__)

@@ -11,8 +11,9 @@ from operant.core.errors import CheckpointError, UsageError
 from operant.core.protocols import Agent
 from operant.session.callbacks import Callbacks, Event
 from operant.session.checkpoint import checkpoint
+from operant.session.load_run import BEST
 from operant.session.run_settings import RunConfig
-from operant.session.session import BEST, warn
+from operant.session.session import warn
 
 
 @dataclass

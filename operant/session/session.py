@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import sys
@@ -30,13 +29,12 @@ from operant.session.run_settings import (
     split_algorithm,
     split_network,
 )
-from operant.session.saved_spaces import SPACES, read_interface, spaces_text
+from operant.session.saved_spaces import SPACES, spaces_text
 from operant.session.start_from import check_kind, take_weights
 from operant.session.trust import SIGNATURE, read_tree, sign
-from operant.session.try_out import agent_for, check_memory, try_out
+from operant.session.try_out import check_memory, try_out
 
 CHECKPOINTS = "checkpoints"
-BEST = "best"  # weights with the best evaluation
 ERROR = "error.txt"  # the traceback of what ended a run
 MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
@@ -195,40 +193,6 @@ def _check_begun(run: Path) -> None:
 def _has_log(run: Path) -> bool:
     log = run / METRICS
     return log.exists() and log.stat().st_size > 0
-
-
-def load_agent(run: Path, trust: bool = False, best: bool = False) -> tuple[RunConfig, Agent]:
-    """The configuration of a run and its agent from the newest checkpoint; the device is `auto`.
-
-    `best` takes the weights with the best evaluation instead. No environment is made, unless the
-    run is older than the file with its spaces.
-    """
-    config = dataclasses.replace(read_config(run / rundir.CONFIG, trust), device="auto")
-    saved = best_checkpoint(run) if best else newest_checkpoint(run)
-    if saved is None:
-        raise CheckpointError(f"{run}: holds no checkpoint yet")
-    interface = read_interface(run)
-    if interface is None:
-        config, _, agent, *_ = try_out(config)
-    else:
-        config, agent = agent_for(config, interface.spaces())
-    with fitting(saved):
-        if best:
-            agent.network.load_state_dict(saved.state["network"])
-            agent.actor.load_state_dict(saved.state["actor"])
-        else:
-            agent.load_state_dict(saved.state["container"]["agent"])
-    return config, agent
-
-
-def best_checkpoint(run: Path) -> checkpoint.Checkpoint:
-    """The weights with the best evaluation of a run."""
-    if not checkpoint.listing(run / BEST):
-        raise CheckpointError(
-            f"{run / BEST}: holds no weights: the run was not evaluated yet, or eval.every or "
-            f"checkpoint.best switch it off; without `best`, the newest checkpoint is used"
-        )
-    return checkpoint.newest(run / BEST, warn)
 
 
 @contextmanager
