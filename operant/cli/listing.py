@@ -15,6 +15,7 @@ from operant.agents.registry import AGENTS
 from operant.core.errors import UsageError
 from operant.envs.providers import catalog
 from operant.recipes import RECIPES
+from operant.session.recipe import Recipe
 
 # Modules of Gymnasium that need a package which it does not install by itself.
 EXTRAS = {
@@ -40,9 +41,9 @@ def listing(pattern: str) -> str:
         raise UsageError(f"no environment that matches {pattern!r} can be made here; {remedy}")
     agents = [f"{name:14} {_about(cls)}" for name, cls in sorted(AGENTS.items())]
     recipes = [
-        f"{recipe.name:19} {recipe.pattern:12} {recipe.about}"
+        f"{recipe.name:19} {_meant(recipe, fitting):12} {recipe.about}"
         for recipe in RECIPES
-        if any(map(recipe.fits, here))
+        if (fitting := [*filter(recipe.fits, here)])
     ]
     sections = {"agents": agents, "recipes": recipes, "environments": found, "more": more}
     return "\n".join("\n  ".join([k, *lines]) for k, lines in sections.items() if lines)
@@ -91,6 +92,13 @@ def missing_packages(env_ids: Sequence[str]) -> list[str]:
             if entry_point.startswith(module):
                 needing.setdefault(extra, []).append(env_id)
     return [f"{_some(ids)}: pip install '{extra}'" for extra, ids in needing.items()]
+
+
+def _meant(recipe: Recipe, fitting: Sequence[str]) -> str:
+    """Which environments a recipe is for; a list of patterns would make too long a line."""
+    if " " not in recipe.pattern:
+        return recipe.pattern
+    return f"{len(fitting)} environments such as {fitting[0]}"
 
 
 def _some(env_ids: Sequence[str]) -> str:

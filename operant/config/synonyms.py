@@ -55,6 +55,7 @@ SYNONYMS: dict[str, str] = {
     "env.sticky": "repeat_action_probability sticky_actions action_repeat_probability",
     "env.time_limit": "max_episode_steps max_episode_length max_ep_len episode_length",
     "env.reward_clip": "clip_reward clip_rewards reward_clipping",
+    "env.normalize_reward": "norm_reward normalize_rewards reward_norm",
     "network.hidden": "net_arch hidden_sizes hidden_size hidden_dim hidden_layers fcnet_hiddens "
     "policy_kwargs",
     "network.activation": "activation_fn nonlinearity fcnet_activation",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def record(config: RunConfig, agent: Agent, path: Path, episodes: int = 1) -> li
     played: list[TrajInfo] = []
     try:
         fps = getattr(env.env, "metadata", {}).get("render_fps") or 30
-        write_video(path, _frames(env, agent, episodes, config.seed, played), fps)
+        write_video(path, _frames(env, config, agent, episodes, played), fps)
     finally:
         env.close()
     return played
@@ -42,9 +42,8 @@ def show(config: RunConfig, agent: Agent, episodes: int) -> list[TrajInfo]:
     env = make_rendered_env(config.env, "human")
     played: list[TrajInfo] = []
     try:
-        for i in range(episodes):
-            for _ in _episode(env, agent, seed_for(config.seed, "play") + i, played):
-                pass  # a window renders itself
+        for _ in _steps(env, config, agent, episodes, played):
+            pass  # a window renders itself
     finally:
         env.close()
     return played
@@ -110,19 +109,28 @@ def as_image(frame: Any) -> Frame:
 
 
 def _frames(
-    env: GymEnv, agent: Agent, episodes: int, seed: int, played: list[TrajInfo]
+    env: GymEnv, config: RunConfig, agent: Agent, episodes: int, played: list[TrajInfo]
 ) -> Iterator[Frame]:
+    for _ in _steps(env, config, agent, episodes, played):
+        yield as_image(env.render())
+
+
+def _steps(
+    env: GymEnv, config: RunConfig, agent: Agent, episodes: int, played: list[TrajInfo]
+) -> Iterator[None]:
+    """Play episodes as long as evaluation does, yielding after each observation."""
+    limit = config.eval.max_steps or sys.maxsize
     for i in range(episodes):
-        for _ in _episode(env, agent, seed_for(seed, "play") + i, played):
-            yield as_image(env.render())
+        steps = _episode(env, agent, seed_for(config.seed, "play") + i, limit)
+        played.append((yield from steps))
 
 
-def _episode(env: GymEnv, agent: Agent, seed: int, played: list[TrajInfo]) -> Iterator[None]:
-    """Play one episode without exploration, yielding after each observation."""
+def _episode(env: GymEnv, agent: Agent, seed: int, limit: int) -> Generator[None, None, TrajInfo]:
+    """Play one episode without exploration, cut after `limit` steps."""
     observation, state = env.reset(seed), agent.initial_state(1)
     total, length, ended = 0.0, 0, False
     yield
-    while not ended:
+    while not ended and length < limit:
         batch = tree.tensors(tree.map(lambda x: np.asarray(x)[None], observation))
         action, memo = agent.act(batch, state, explore=False)
         state = memo.hidden_state
@@ -131,4 +139,4 @@ def _episode(env: GymEnv, agent: Agent, seed: int, played: list[TrajInfo]) -> It
         )
         total, length, ended = total + reward, length + 1, terminated or truncated
         yield
-    played.append(TrajInfo(length, total))
+    return TrajInfo(length, total)

@@ -2,7 +2,9 @@
 
 `compose` makes a RunConfig, `try_out` resolves what `auto` means and makes the agent, `build` puts
 the parts together, a Session keeps the run directory with its lock and checkpoints, and a Runner
-trains. Below this package nothing knows of files or of the whole configuration.
+trains, with `callbacks` of the user's own. `trained_policy` gives the result to other programs,
+`trust` decides what code a run may import, and `examine` tells whether a run is whole. Below this
+package nothing knows of files or of the whole configuration.
 """
 
 from typing import TYPE_CHECKING

@@ -57,7 +57,7 @@ class RunConfig(Config):
     steps: Count = 100_000  # total environment steps, over all environments
     seed: CountOrZero = 1  # random seed; the same seed gives the same run
     device: str = "auto"  # cpu, cuda, cuda:1 or mps; auto: cuda if available
-    threads: Threads = 0  # PyTorch CPU threads; 0: one for small networks, else all cores
+    threads: Threads = 0  # PyTorch CPU threads; 0: OMP_NUM_THREADS, or by the network's size
     compile: Switch = "auto"  # use torch.compile for gradient steps; auto: in long runs on vectors
     sampler: SamplerName = "auto"  # which processes act and step; auto: by the time of a step
     decorrelate: CountOrZero = 0  # maximum random steps in each environment before training starts

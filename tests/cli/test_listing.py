@@ -62,3 +62,12 @@ def test_a_pattern_of_what_an_extra_brings_says_which(monkeypatch: pytest.Monkey
     assert result.code == 2
     assert "no environment that matches 'halfcheetah-v5' can be made here; " in result.err
     assert "HalfCheetah-v5: pip install 'operant[mujoco]'" in result.err
+
+
+def test_a_recipe_for_many_environments_takes_a_short_line() -> None:
+    """Its pattern names each of them, or several versions of each."""
+    said = call("list cartpole").out.split("\nenvironments")[0]
+    lines = said[said.index("\nrecipes") :].splitlines()[2:]
+    mujoco = next(line for line in lines if line.startswith("  ppo-mujoco"))
+    assert "11 environments such as " in mujoco
+    assert max(map(len, lines)) < 160

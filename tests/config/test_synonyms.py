@@ -24,6 +24,7 @@ EVERYWHERE = {
     "net_arch": "network.hidden",
     "eval_freq": "eval.every",
     "max_episode_steps": "env.time_limit",
+    "norm_reward": "env.normalize_reward",
 }
 ACTOR_CRITIC = {
     "gae_lambda": "agent.lam",

@@ -45,7 +45,7 @@ def test_the_lines_of_python_and_then_the_commands_run(
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {}
     lines = [line for _, cell in PYTHON for line in code_of(cell)]
-    exec("\n".join(["import operant", *lines]), space)
+    exec("\n".join(["import gymnasium", "import operant", *lines]), space)
     assert (space["run"].path, space["mean"] > 5) == (Path("runs/first").absolute(), True)
     assert Path("policy.gif").stat().st_size > 0
     for line in [" ".join(code_of(cell)) for _, cell in COMMANDS if code_of(cell)]:

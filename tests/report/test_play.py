@@ -66,6 +66,16 @@ def test_a_video_can_end_a_run(tmp_path: Path) -> None:
     assert iio.imread(made / "videos" / "policy.gif").ndim == 4
 
 
+@pytest.mark.timeout(60)  # without a limit it would not end
+def test_a_recording_ends_where_the_environment_has_no_time_limit(tmp_path: Path) -> None:
+    """The goal is 13 steps away, so that 12 never reach it."""
+    made = train("train a2c --env.id CliffWalking-v1 --steps 20 --eval.max-steps 12", tmp_path)
+    result = call(["play", str(made), "--record", str(tmp_path / "a.mp4"), "--episodes", "2"])
+    said = result.out.splitlines()[1:]
+    assert [line.partition(" in ")[2] for line in said] == ["12 steps"] * 2
+    assert len(iio.imread(tmp_path / "a.mp4")) == 2 * 13
+
+
 def test_colours_from_zero_to_one_become_bytes_and_small_pictures_large() -> None:
     seen = as_image(np.array([[[0.0, 0.5, 1.0]]]).repeat(10, 0).repeat(20, 1))
     assert seen.shape == (160, 320, 3)
