@@ -59,8 +59,8 @@ def checked(env: gymnasium.Env[Any, Any], env_id: str, steps: int) -> Findings:
     return found
 
 
-def check_quickly(env: gymnasium.Env[Any, Any], env_id: str) -> None:
-    """Raise an error for what a run could not begin with."""
+def check_quickly(env: gymnasium.Env[Any, Any], env_id: str) -> list[str]:
+    """Raise an error for what a run could not begin with; other faults of the first steps."""
     found = Findings(env_id)
     play = RandomPlay(env, found)
     if play.begin(SEED):
@@ -68,6 +68,7 @@ def check_quickly(env: gymnasium.Env[Any, Any], env_id: str) -> None:
     for about in STOPPING:
         if sentence := found.faults.get(about):
             raise UsageError(f"env.id = {env_id!r}: {sentence}")
+    return [f"{env_id}: {sentence} (operant check-env)" for sentence in found.faults.values()]
 
 
 class RandomPlay:

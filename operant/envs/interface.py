@@ -19,6 +19,7 @@ from operant.core.errors import UsageError
 from operant.core.spaces import Space, Spaces, is_mask
 from operant.envs.nested_spaces import named
 from operant.envs.preprocessing.action import ActionPreprocessor
+from operant.envs.preprocessing.frame_stack import LastFrame, MergeFrames
 from operant.envs.preprocessing.observation import (
     Cast,
     ChannelFirst,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:  # this module imports torch, which environment workers do wit
     from operant.core.tree import Array
     from operant.envs.check import Guard
 
-OPERATIONS: dict[str, Any] = {kind.__name__: kind for kind in (Cast, ChannelFirst, Hide, OneHot)}
+OPERATIONS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Cast, ChannelFirst, Hide, LastFrame, MergeFrames, OneHot)
+}
 
 
 class Described(Protocol):

@@ -41,12 +41,13 @@ def try_out(config: RunConfig) -> Trial:
     try:
         manager.reset(seed_for(config.seed, "env"))
         spaces = manager.spaces
+        faults: list[str] = []
         if isinstance(manager, SimpleEnvManager):  # a vector form is no user's first try
-            check_quickly(simulator_of(manager), config.env.id)
+            faults = check_quickly(simulator_of(manager), config.env.id)
         config, unlimited = limit_evaluation(config, manager)
         config, vector = fit_vector(config)
         config, why = resolve(config, spaces)
-        why = "\n".join(filter(None, (why, unlimited, vector)))
+        why = "\n".join(filter(None, (why, unlimited, vector, *faults)))
         prepare(config.threads)  # first, as initial weights may depend on the number of threads
         return Trial(config, spaces, _agent(config, spaces), why, interface_of(manager))
     finally:

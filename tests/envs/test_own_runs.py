@@ -148,3 +148,27 @@ def test_a_name_on_the_command_line_trains_resumes_and_is_evaluated(
     assert call("resume x --steps 60 --quiet", tmp_path).code == 0
     evaluated = call("eval x --episodes 2", tmp_path)
     assert (evaluated.code, evaluated.out.startswith(f"{__name__}:Own: ")) == (0, True)
+
+
+class Masked(Counter):
+    """Has a mask among its observations, of which only the newest counts."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        observation, info = super().reset(**kwargs)
+        return observation, {**info, "action_mask": np.ones(3, np.int8)}
+
+    def step(self, action: Any) -> Any:
+        *rest, info = super().step(action)
+        return (*rest, {**info, "action_mask": np.ones(3, np.int8)})
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", Own, Masked])
+def test_stacked_frames_are_trained_saved_and_acted_on(env: Any, tmp_path: Path) -> None:
+    settings = {**TINY, "env": {"frame_stack": 3, "num_envs": 2}}
+    run = operant.train("ppo", env, runs=tmp_path, **settings)
+    found = operant.load(run.path)
+    policy = found.policy()
+    observation = np.zeros(policy.observation_space.shape or (), np.float32)
+    action = policy(observation, action_mask=np.ones(3, bool) if env is Masked else None)
+    assert policy.action_space.contains(action)
+    assert found.eval(1)["eval/episodes"] == 1
