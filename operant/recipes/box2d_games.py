@@ -1,0 +1,23 @@
+"""Gymnasium's Box2D tasks: LunarLander is solved at a mean return of 200."""
+
+from operant.session.recipe import Recipe
+
+RECIPES = (
+    Recipe(
+        name="ppo-lunarlander",
+        algorithm="ppo",
+        pattern="LunarLander-v3",
+        about="mean return 12 after 200k steps (seed 1); -125 by plain defaults",
+        settings={
+            "steps": 200_000,
+            "env": {"num_envs": 8},
+            "agent": {
+                "length": 512,
+                "epochs": 4,
+                "gamma": 0.999,
+                "lam": 0.98,
+                "entropy_coef": 0.01,
+            },
+        },
+    ),
+)

@@ -1,0 +1,28 @@
+"""Which recipe each task of a family gets, and what it must set there."""
+
+from __future__ import annotations
+
+import pytest
+
+from operant.recipes import RECIPES
+from operant.session.compose import compose
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "name"),
+    [
+        ("dqn", "MountainCar-v0", "dqn-mountaincar"),
+        ("ppo", "MountainCar-v0", "ppo-mountaincar"),
+        ("ppo", "LunarLander-v3", "ppo-lunarlander"),
+    ],
+)
+def test_a_task_gets_the_recipe_of_its_family(agent: str, env: str, name: str) -> None:
+    found = next(r for r in RECIPES if r.algorithm == agent and r.fits(env))
+    assert found.name == name
+
+
+def test_the_target_network_of_mountaincar_is_copied_every_600_environment_steps() -> None:
+    config, _ = compose("dqn", {"env": {"id": "MountainCar-v0"}}, recipes=RECIPES)
+    agent = config.agent
+    assert agent.target_every / agent.updates_per_step == 600  # type: ignore[attr-defined]  # DQN's
+    assert agent.epsilon.over == 20_000  # type: ignore[attr-defined]  # a fifth of 100,000 steps
