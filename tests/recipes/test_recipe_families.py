@@ -13,7 +13,14 @@ from operant.session.compose import compose
     [
         ("dqn", "MountainCar-v0", "dqn-mountaincar"),
         ("ppo", "MountainCar-v0", "ppo-mountaincar"),
+        ("dqn", "Acrobot-v1", "dqn-acrobot"),
         ("ppo", "LunarLander-v3", "ppo-lunarlander"),
+        ("dqn", "FrozenLake-v1", "dqn-frozenlake"),
+        ("dqn", "CliffWalking-v1", "dqn-toy-text"),
+        ("dqn", "Taxi-v4", "dqn-toy-text"),
+        ("a2c", "CliffWalking-v1", "a2c-toy-text"),
+        ("a2c", "Taxi-v4", "a2c-toy-text"),
+        ("ppo", "Taxi-v4", "ppo-taxi"),
     ],
 )
 def test_a_task_gets_the_recipe_of_its_family(agent: str, env: str, name: str) -> None:
@@ -26,3 +33,10 @@ def test_the_target_network_of_mountaincar_is_copied_every_600_environment_steps
     agent = config.agent
     assert agent.target_every / agent.updates_per_step == 600  # type: ignore[attr-defined]  # DQN's
     assert agent.epsilon.over == 20_000  # type: ignore[attr-defined]  # a fifth of 100,000 steps
+
+
+@pytest.mark.parametrize("agent", ["a2c", "dqn"])
+def test_a_recipe_limits_the_episodes_of_cliffwalking(agent: str) -> None:
+    tuned, _ = compose(agent, {"env": {"id": "CliffWalking-v1"}}, recipes=RECIPES)
+    plain, _ = compose(agent, {"env": {"id": "CliffWalking-v1"}}, recipe="none")
+    assert (tuned.env.time_limit, plain.env.time_limit) == (200, 0)
