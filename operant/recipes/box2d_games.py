@@ -1,8 +1,16 @@
 """Gymnasium's Box2D tasks: LunarLander is solved at a mean return of 200."""
 
+from operant.recipes.classic_control import DQN_EVERY_STEP
 from operant.session.recipe import Recipe
 
 RECIPES = (
+    Recipe(
+        name="dqn-lunarlander",
+        algorithm="dqn",
+        pattern="LunarLander-v3",
+        about="mean return 132 after 100k steps (seed 1); -56 by plain defaults",
+        settings=DQN_EVERY_STEP,
+    ),
     Recipe(
         name="ppo-lunarlander",
         algorithm="ppo",

@@ -7,6 +7,23 @@ every two are 300 here.
 
 from operant.session.recipe import Recipe
 
+# A gradient step for every environment step; the zoo has these for Acrobot and LunarLander alike.
+DQN_EVERY_STEP = {
+    "steps": 100_000,
+    "env": {"num_envs": 1},
+    "network": {"hidden": [256, 256]},
+    "agent": {
+        "length": 4,
+        "lr": 6.3e-4,
+        "batch_size": 128,
+        "replay_size": 50_000,
+        "learning_starts": 0,
+        "updates_per_step": 1,
+        "target_every": 250,
+        "epsilon": "linear(1, 0.1, 12%)",
+    },
+}
+
 RECIPES = (
     Recipe(
         name="dqn-mountaincar",
@@ -34,21 +51,7 @@ RECIPES = (
         algorithm="dqn",
         pattern="Acrobot-v1",
         about="mean return -70 after 100k steps (seed 1); -411 by plain defaults",
-        settings={
-            "steps": 100_000,
-            "env": {"num_envs": 1},
-            "network": {"hidden": [256, 256]},
-            "agent": {
-                "length": 4,
-                "lr": 6.3e-4,
-                "batch_size": 128,
-                "replay_size": 50_000,
-                "learning_starts": 0,
-                "updates_per_step": 1,
-                "target_every": 250,
-                "epsilon": "linear(1, 0.1, 12%)",
-            },
-        },
+        settings=DQN_EVERY_STEP,
     ),
     Recipe(
         name="ppo-mountaincar",

@@ -14,6 +14,7 @@ from operant.session.compose import compose
         ("dqn", "MountainCar-v0", "dqn-mountaincar"),
         ("ppo", "MountainCar-v0", "ppo-mountaincar"),
         ("dqn", "Acrobot-v1", "dqn-acrobot"),
+        ("dqn", "LunarLander-v3", "dqn-lunarlander"),
         ("ppo", "LunarLander-v3", "ppo-lunarlander"),
         ("dqn", "FrozenLake-v1", "dqn-frozenlake"),
         ("dqn", "CliffWalking-v1", "dqn-toy-text"),
