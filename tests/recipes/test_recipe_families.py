@@ -21,6 +21,7 @@ from operant.session.compose import compose
         ("dqn", "Taxi-v4", "dqn-toy-text"),
         ("a2c", "CliffWalking-v1", "a2c-toy-text"),
         ("a2c", "Taxi-v4", "a2c-toy-text"),
+        ("ppo", "CliffWalking-v1", "ppo-cliffwalking"),
         ("ppo", "Taxi-v4", "ppo-taxi"),
     ],
 )
@@ -36,7 +37,7 @@ def test_the_target_network_of_mountaincar_is_copied_every_600_environment_steps
     assert agent.epsilon.over == 20_000  # type: ignore[attr-defined]  # a fifth of 100,000 steps
 
 
-@pytest.mark.parametrize("agent", ["a2c", "dqn"])
+@pytest.mark.parametrize("agent", ["a2c", "dqn", "ppo"])
 def test_a_recipe_limits_the_episodes_of_cliffwalking(agent: str) -> None:
     tuned, _ = compose(agent, {"env": {"id": "CliffWalking-v1"}}, recipes=RECIPES)
     plain, _ = compose(agent, {"env": {"id": "CliffWalking-v1"}}, recipe="none")
