@@ -4,12 +4,23 @@
 `--recipe` names another one or `none`. A recipe holds what a configuration file could.
 """
 
-from operant.recipes import atari_games, cartpole, minatar_games, mujoco_tasks, pendulum, toy_text
+from operant.recipes import (
+    atari_games,
+    box2d_games,
+    cartpole,
+    classic_control,
+    minatar_games,
+    mujoco_tasks,
+    pendulum,
+    toy_text,
+)
 from operant.session.recipe import Recipe
 
 RECIPES: tuple[Recipe, ...] = (
     *cartpole.RECIPES,
     *pendulum.RECIPES,
+    *classic_control.RECIPES,
+    *box2d_games.RECIPES,
     *toy_text.RECIPES,
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
