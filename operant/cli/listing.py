@@ -28,7 +28,7 @@ SHOWN = 3  # environments named of those that a package would bring
 
 
 def listing(pattern: str) -> str:
-    """Agents, recipes and environments; `pattern` selects environments."""
+    """Agents, recipes and environments; `pattern` selects environments, and recipes for them."""
     known = catalog.known_ids()
     here = [env_id for env_id in known if can_be_made(env_id)]
     matching = [i for i in known if fnmatch(i.lower(), f"*{pattern.lower().strip('*')}*")]
@@ -40,13 +40,17 @@ def listing(pattern: str) -> str:
         remedy = "; ".join(missing_packages(matching)) or "what they need cannot be imported"
         raise UsageError(f"no environment that matches {pattern!r} can be made here; {remedy}")
     agents = [f"{name:14} {_about(cls)}" for name, cls in sorted(AGENTS.items())]
-    recipes = [
-        f"{recipe.name:19} {_meant(recipe, fitting):12} {recipe.about}"
-        for recipe in RECIPES
-        if (fitting := [*filter(recipe.fits, here)])
-    ]
+    recipes = _recipes(found)
     sections = {"agents": agents, "recipes": recipes, "environments": found, "more": more}
     return "\n".join("\n  ".join([k, *lines]) for k, lines in sections.items() if lines)
+
+
+def _recipes(env_ids: Sequence[str]) -> list[str]:
+    """The recipes that are for some of these environments, in columns."""
+    fitting = [(recipe, [*filter(recipe.fits, env_ids)]) for recipe in RECIPES]
+    meant = [(recipe, _meant(recipe, found)) for recipe, found in fitting if found]
+    width = max((len(env) for _, env in meant), default=0)
+    return [f"{recipe.name:19} {env:{width}}  {recipe.about}" for recipe, env in meant]
 
 
 def can_be_made(env_id: str) -> bool:
@@ -98,7 +102,7 @@ def _meant(recipe: Recipe, fitting: Sequence[str]) -> str:
     """Which environments a recipe is for; a list of patterns would make too long a line."""
     if " " not in recipe.pattern:
         return recipe.pattern
-    return f"{len(fitting)} environments such as {fitting[0]}"
+    return f"{fitting[0]} and {len(fitting) - 1} more" if len(fitting) > 1 else fitting[0]
 
 
 def _some(env_ids: Sequence[str]) -> str:
