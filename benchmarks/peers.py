@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 CONSTRAINTS = HERE.parent / "constraints.txt"
 ATARI = ["ale-py", "opencv-python-headless"]
 MUJOCO = ["mujoco", "imageio", "packaging>=24"]
-BOX2D = ["box2d"]
+BOX2D = ["box2d", "pygame-ce"]
 # Where no version is named, it is ours; whatever else a peer needs, it chooses itself.
 PEERS: dict[str, list[str]] = {
     "sb3": ["stable-baselines3==2.9.2", "numpy", "torch", "gymnasium", *ATARI, *MUJOCO, *BOX2D],
