@@ -12,9 +12,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from lives_task import LIFE, LIVES, ThreeLives
 
 from operant.core.errors import UsageError
-from operant.core.experience import HiddenState, Memo, TrajInfo
+from operant.core.experience import EnvStep, HiddenState, Memo, TrajInfo
 from operant.envs.env_settings import EnvConfig
-from operant.envs.lives import LIFE_LOST, LifeLoss
+from operant.envs.lives import LIFE_LOST, BatchLives, LifeLoss
 from operant.envs.managers.choose import make_manager
 from operant.envs.managers.native import NativeEnvManager
 from operant.envs.managers.simple import SimpleEnvManager
@@ -108,6 +108,21 @@ def test_what_a_lost_life_led_to_is_kept_beside_a_game_that_ended() -> None:
     manager.close()
     assert step.final_observation["observation"][:, 0].tolist() == [4, 12]
     assert step.observation["observation"][:, 0].tolist() == [4, 0]
+
+
+def test_rows_of_other_games_in_the_final_observations_say_nothing_of_a_lost_life() -> None:
+    """A vector environment fills only the rows of games that ended: here the second."""
+    lives = BatchLives({"lives": np.array([3, 1])})
+    rows = {"observation": np.array([[4.0], [0.0]])}
+    no, yes = np.zeros(2, bool), np.array([False, True])
+    final = {"observation": np.array([[-1.0], [12.0]])}
+    infos = {"lives": np.array([2, 3])}
+    step = lives.mark(EnvStep(rows, np.zeros(2), yes, no, ~no, final, infos))
+    assert step.final_observation is not None
+    assert step.final_observation["observation"][:, 0].tolist() == [4, 12]
+    assert step.terminated.tolist() == [True, True]
+    assert step.infos[LIFE_LOST].tolist() == [True, False]
+    assert final["observation"][0] == -1  # which is the environment's own array
 
 
 @pytest.mark.parametrize("kind", ["simple", "subproc", "native"])
