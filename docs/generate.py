@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from operant.agents import AGENTS
+from operant.agents.registry import AGENTS, Algorithm, agent_name
 from operant.cli.main import COMMANDS
 from operant.config import Row, rows
 from operant.session import run_config
@@ -52,11 +52,24 @@ def page() -> str:
         parts.append(f"### {section or 'The run'}\n")
         parts += _table(row for row in shared if row.section == section)
     parts.append("## Settings of one agent\n")
-    for name, cls in sorted(AGENTS.items()):
-        about = (cls.__doc__ or "").splitlines()[0]
-        own = [row for row in rows(run_config(name)) if row.section == "agent"]
-        parts += [f"### {name}\n", f"`{cls.__name__}`: {about}\n", *_table(own)]
+    for name, known in AGENTS.items():
+        parts += [f"### {name}\n", *_agent(name, known)]
     return "\n".join(parts)
+
+
+def _agent(name: str, known: Algorithm) -> list[str]:
+    """The settings of an agent; of a variant of another one, those whose defaults differ."""
+    own = [row for row in rows(run_config(name)) if row.section == "agent"]
+    base = agent_name(known.cls)
+    if base == name:
+        about = (known.cls.__doc__ or "").splitlines()[0]
+        return [f"`{known.cls.__name__}`: {about}\n", *_table(own)]
+    same = rows(run_config(base))
+    different = _table(row for row in own if row not in same)
+    return [
+        f"{known.config.__doc__} The settings of [{base}](#{base}), with these defaults:\n",
+        *different,
+    ]
 
 
 def _table(found: Iterable[Row]) -> list[str]:

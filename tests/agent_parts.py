@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from operant.agents.registry import AGENTS, config_of
+from operant.agents.registry import AGENTS
 from operant.core.spaces import Spaces
 from operant.memory.replay import ExperienceReplay
 from operant.memory.replay_settings import make_replay
@@ -40,5 +40,5 @@ def create(
     name: str, spaces: Spaces, network: NetworkConfig, settings: dict[str, Any], seed: int = 1
 ) -> Any:
     """An agent by name, with parts of its own."""
-    cls = AGENTS[name]
-    return cls.create(AgentParts(spaces, network, seed), config_of(cls)(**settings), seed)
+    known = AGENTS[name]
+    return known.cls.create(AgentParts(spaces, network, seed), known.config(**settings), seed)

@@ -18,7 +18,16 @@ from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, Opt
 from operant.agents.target import Target
 from operant.agents.unroll import unroll
 from operant.core import tree
-from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, NotNegative, Rate, Share
+from operant.core.config import (
+    AgentConfig,
+    Count,
+    CountOrZero,
+    Fraction,
+    NotNegative,
+    Rate,
+    Share,
+    variant,
+)
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, Metrics, Tensors
 from operant.core.protocols import Network, Parts, ReplayMemory
@@ -49,6 +58,11 @@ class DQNConfig(ReplayConfig, AgentConfig):
     sequence: Count = 16  # consecutive steps in a sample, for recurrent networks
     burn_in: CountOrZero = 0  # steps before those, which only bring the hidden state up to date
     max_grad_norm: NotNegative = 10.0  # gradient clipping: the largest norm; 0: no clipping
+
+
+DQNPerConfig = variant(
+    DQNConfig, "DQNPerConfig", "How DQN learns from a prioritized replay buffer.", prioritized=True
+)
 
 
 class EpsilonGreedy(ActionSelector):

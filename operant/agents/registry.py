@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
-from operant.agents.a2c import ActorCritic
-from operant.agents.dqn import DQN
-from operant.agents.ppo import PPO
-from operant.agents.sac import SAC
+from operant.agents.a2c import A2CConfig, ActorCritic
+from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig
+from operant.agents.ppo import PPO, PPOConfig
+from operant.agents.sac import SAC, SACConfig
 from operant.core.annotations import annotation_of
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
 from operant.core.objects import find, is_name, name_of
 
-AGENTS: dict[str, type[Any]] = {"a2c": ActorCritic, "dqn": DQN, "ppo": PPO, "sac": SAC}
+
+class Algorithm(NamedTuple):
+    """A built-in agent: its class, its settings, and what `operant list agents` says of it."""
+
+    cls: type[Any]
+    config: type[AgentConfig]  # of a variant, such as TD3, other defaults of the same settings
+    family: str
+    actions: str  # kinds of action spaces
+    paper: str
+
+
+POLICY_GRADIENT, VALUE, ACTOR_CRITIC = "policy gradient", "value", "actor–critic with replay"
+DISCRETE, ANY = "discrete", "discrete, continuous"
+AGENTS: dict[str, Algorithm] = {
+    "a2c": Algorithm(ActorCritic, A2CConfig, POLICY_GRADIENT, ANY, "arXiv:1602.01783"),
+    "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
+    "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
+    "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
+    "sac": Algorithm(SAC, SACConfig, ACTOR_CRITIC, ANY, "arXiv:1812.05905"),
+}
 MEMBERS = ("create", "act", "update", "state_dict", "load_state_dict")  # that a class must have
 CREATE = "create(parts, config: MyConfig, seed)"
 OF_YOUR_OWN = "; one of your own is named by its module and class, such as my_module:MyAgent"
@@ -25,13 +44,13 @@ def agent_name(agent: str | type[Any]) -> str:
     """The name of an agent as configurations hold it, of a class or as papers write it."""
     if isinstance(agent, str):
         return agent.lower() if agent.lower() in AGENTS else agent
-    return next((name for name, cls in AGENTS.items() if cls is agent), name_of(agent))
+    return next((name for name, known in AGENTS.items() if known.cls is agent), name_of(agent))
 
 
 def agent_class(name: str) -> type[Any]:
     """The class of an agent, by its name or path; its `create` makes the agent."""
     if name in AGENTS:
-        return AGENTS[name]
+        return AGENTS[name].cls
     if not is_name(name):
         near = suggest(name, AGENTS)
         remedy = near if "did you mean" in near else near + OF_YOUR_OWN
@@ -51,8 +70,13 @@ def agent_class(name: str) -> type[Any]:
     return found
 
 
+def config_class(name: str) -> type[AgentConfig]:
+    """The class of an agent's settings, by its name or path."""
+    return AGENTS[name].config if name in AGENTS else config_of(agent_class(name))
+
+
 def config_of(cls: type[Any]) -> type[AgentConfig]:
-    """The class of an agent's settings: what `config` is annotated as in its `create`."""
+    """The settings of a class of the user's own: what `config` is annotated as in its `create`."""
     where = f"algorithm = '{cls.__module__}:{cls.__qualname__}'"
     try:
         found = annotation_of(cls.create, "config")

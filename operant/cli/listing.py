@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from functools import cache
@@ -28,7 +27,12 @@ SHOWN = 3  # environments named of those that a package would bring
 
 
 def listing(pattern: str) -> str:
-    """Agents, recipes and environments; `pattern` selects environments, and recipes for them."""
+    """Agents, recipes and environments; `pattern` selects environments, and recipes for them.
+
+    The pattern `agents` is for the agents alone.
+    """
+    if pattern == "agents":
+        return "\n".join(_agents())
     known = catalog.known_ids()
     here = [env_id for env_id in known if can_be_made(env_id)]
     matching = [i for i in known if fnmatch(i.lower(), f"*{pattern.lower().strip('*')}*")]
@@ -39,9 +43,8 @@ def listing(pattern: str) -> str:
     if not found:
         remedy = "; ".join(missing_packages(matching)) or "what they need cannot be imported"
         raise UsageError(f"no environment that matches {pattern!r} can be made here; {remedy}")
-    agents = [f"{name:14} {_about(cls)}" for name, cls in sorted(AGENTS.items())]
     recipes = _recipes(found)
-    sections = {"agents": agents, "recipes": recipes, "environments": found, "more": more}
+    sections = {"agents": _agents(), "recipes": recipes, "environments": found, "more": more}
     return "\n".join("\n  ".join([k, *lines]) for k, lines in sections.items() if lines)
 
 
@@ -110,6 +113,8 @@ def _some(env_ids: Sequence[str]) -> str:
     return ", ".join(env_ids[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _about(agent: type) -> str:
-    """The first line of an agent's module."""
-    return (sys.modules[agent.__module__].__doc__ or "").splitlines()[0]
+def _agents() -> list[str]:
+    """Name, family, kinds of actions and paper of every agent, in columns."""
+    rows = [(name, known.family, known.actions, known.paper) for name, known in AGENTS.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
@@ -73,6 +83,20 @@ class AgentConfig(Config):
     def gradient_rows(self, num_envs: int) -> int:
         """Rows behind one gradient step."""
         return self.length * num_envs
+
+
+C = TypeVar("C", bound=Config)
+
+
+def variant(base: type[C], name: str, about: str, **defaults: Any) -> type[C]:
+    """The settings of `base` with other defaults, as a class called `name` in the same module."""
+    hints, changed = get_type_hints(base, include_extras=True), base(**defaults)
+    fields = [(k, hints[k], getattr(changed, k)) for k in defaults]
+    namespace = {"__module__": base.__module__, "__doc__": about}
+    made: type[C] = dataclasses.make_dataclass(
+        name, fields, bases=(base,), namespace=namespace, frozen=True, kw_only=True
+    )
+    return made
 
 
 def check(path: str, value: Any, hint: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from operant.agents.registry import AGENTS, agent_class, agent_name, config_of
+from operant.agents.registry import AGENTS, agent_name, config_class
 from operant.config import to_tree
 from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range, check
 from operant.core.errors import UsageError, suggest
@@ -82,7 +82,7 @@ def run_config(algorithm: str, network: str = "") -> type[RunConfig]:
 
     Those of a `network` of one's own, `module:Name`, are in the place of the built-in one's.
     """
-    config: Any = config_of(agent_class(algorithm))
+    config: Any = config_class(algorithm)
     own: Any = own_network_config(network) if network else None
     return _run_config(algorithm, config, own)
 

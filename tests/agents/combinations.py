@@ -22,6 +22,8 @@ from operant.envs.probe_tasks import ActionKind, MatchAction, Variant
 from operant.networks.assemble import NetworkConfig
 from operant.session.run_settings import EvalConfig, RunConfig, run_config
 
+# Agents that are not another one with other defaults.
+BASES = tuple(name for name, known in AGENTS.items() if known.config is config_of(known.cls))
 NETWORKS: dict[str, dict[str, Any]] = {"MLP": {"image": "flat"}, "CNN": {}, "LSTM": {"lstm": 16}}
 OBSERVATIONS = ("Box", "Dict", "image + vector")
 ACTIONS: dict[str, ActionKind] = {
@@ -98,7 +100,7 @@ class Combination:
         return Variant(sight, ACTIONS[self.action], self.mask, memory, length)
 
 
-ALL = [Combination(*c) for c in product(AGENTS, NETWORKS, OBSERVATIONS, (False, True), ACTIONS)]
+ALL = [Combination(*c) for c in product(BASES, NETWORKS, OBSERVATIONS, (False, True), ACTIONS)]
 TRAINABLE = [c for c in ALL if not c.refusal]
 REFUSED = [c for c in ALL if c.refusal]
 
@@ -110,7 +112,7 @@ def covering() -> list[Combination]:
     """
     seen: set[tuple[str, ...]] = set()
     taken: list[Combination] = []
-    for agent in AGENTS:
+    for agent in BASES:
         pool = [c for c in TRAINABLE if c.agent == agent]
         while any(values_of(c) - seen for c in pool):
             best = max(pool, key=lambda c: (len(values_of(c) - seen), len(_pairs(c) - seen)))
@@ -194,7 +196,7 @@ def _config(
         device="cpu",
         threads=1,
         sampler="serial",
-        agent=config_of(AGENTS[combination.agent])(**settings),
+        agent=AGENTS[combination.agent].config(**settings),
         env=EnvConfig(id=env_id, num_envs=num_envs, kwargs=vars(variant) | drawn),
         network=NetworkConfig(hidden=(size,), image_size=size, **network),
         eval=EvalConfig(episodes=4 * num_envs),
@@ -229,12 +231,12 @@ def page() -> str:
     """The whole of `combinations.md`."""
     reasons = dict.fromkeys(c.refusal for c in REFUSED)
     letters = {reason: chr(ord("a") + i) for i, reason in enumerate(reasons)}
-    head = ["network", "observation", "mask", *(f"{a}<br>{b}" for a, b in product(AGENTS, ACTIONS))]
+    head = ["network", "observation", "mask", *(f"{a}<br>{b}" for a, b in product(BASES, ACTIONS))]
     lines = [INTRO, _row(head), _row(["---"] * 3 + [":-:"] * (len(head) - 3))]
     for network, observation, mask in product(NETWORKS, OBSERVATIONS, (False, True)):
         cells = [
             letters.get(Combination(agent, network, observation, mask, action).refusal, "✓")
-            for agent, action in product(AGENTS, ACTIONS)
+            for agent, action in product(BASES, ACTIONS)
         ]
         lines.append(_row([network, observation, "on" if mask else "off", *cells]))
     notes = [f"- **{letter}**: `{reason}`" for reason, letter in letters.items()]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from combinations import (
     ALL,
+    BASES,
     NETWORKS,
     OBSERVATIONS,
     REFUSED,
@@ -24,7 +25,6 @@ from combinations import (
 from torch import nn
 
 from operant.agents import actor
-from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
@@ -121,7 +121,7 @@ def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:
     assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (288, 225, 63)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", BASES)
 @pytest.mark.parametrize("greedy", [False, True])
 def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
@@ -143,7 +143,7 @@ def test_every_agent_solves_the_probe_with_every_value_of_every_axis() -> None:
     assert len(FEW) <= 25
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", BASES)
 def test_without_a_memory_what_was_seen_before_is_lost(agent: str) -> None:
     assert solved(Combination(agent, "MLP", "Box", False, "Discrete"), memory=True) < 0.5
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from worked import Column, record
 
 from operant.agents.modes import mode_dependent
-from operant.agents.registry import AGENTS, config_of
+from operant.agents.registry import AGENTS
 from operant.core.experience import Experience, HiddenState, Tensors
 from operant.core.spaces import Space, Spaces
 from operant.networks.assemble import NetworkConfig, build_network
@@ -59,7 +59,7 @@ class NoisyParts(AgentParts):
 
 def make(name: str) -> Any:
     torch.manual_seed(0)
-    cls, config = AGENTS[name], config_of(AGENTS[name])
+    cls, config = AGENTS[name][:2]
     parts = NoisyParts(SPACES, NetworkConfig())
     return cls.create(parts, config(**SETTINGS[name]), 1)
 

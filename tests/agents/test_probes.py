@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.agents import registry
 from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
@@ -33,7 +32,7 @@ STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "sac": 450}
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:
-    cls = registry.config_of(AGENTS[name])
+    cls = AGENTS[name].config
     steps = agent.pop("steps", STEPS[name])
     rate = agent.pop("rate", 0.03 if name == "a2c" else 0.01)
     settings: dict[str, Any] = (

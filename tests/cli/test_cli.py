@@ -12,7 +12,7 @@ import pytest
 from running import call, train
 
 from operant import __version__
-from operant.agents.registry import AGENTS, config_of
+from operant.agents.registry import AGENTS
 from operant.cli.main import COMMANDS
 from operant.config import load_yaml
 from operant.session.runner import Runner
@@ -73,7 +73,7 @@ def test_the_help_of_a_command_begins_with_its_usage(name: str) -> None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_help_of_an_agent_explains_each_of_its_settings(name: str) -> None:
     said = call(f"train {name} --help").out
-    config = config_of(AGENTS[name])
+    config = AGENTS[name].config
     assert config.__doc__ is not None
     assert f"agent  {config.__doc__}" in said
     for field in fields(config):

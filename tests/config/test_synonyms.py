@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from combinations import BASES
 
 from operant import train
-from operant.agents.registry import AGENTS
 from operant.config import from_tree, parse_flags
 from operant.config.schema import leaves
 from operant.config.synonyms import SYNONYMS, path_of
@@ -59,7 +59,7 @@ OF_AGENT: dict[str, dict[str, str]] = {
 }
 CASES = [
     (agent, name, path)
-    for agent in AGENTS
+    for agent in BASES
     for name, path in {**EVERYWHERE, **OF_AGENT[agent]}.items()
     if not path.endswith(f".{name}")
 ]
@@ -114,7 +114,7 @@ def test_a_setting_in_the_wrong_section_is_found() -> None:
 
 def test_every_synonym_is_of_a_setting_that_exists_and_is_none_itself() -> None:
     own = {"quiet", "runs", "name", "agent.optimizer"}  # options of the command, and what may come
-    fields = {leaf.path for agent in AGENTS for leaf in leaves(run_config(agent))} | own
+    fields = {leaf.path for agent in BASES for leaf in leaves(run_config(agent))} | own
     assert set(SYNONYMS) <= fields
     for path, names in SYNONYMS.items():
         assert len(names.split()) == len(set(names.split())), path

@@ -21,6 +21,7 @@ from operant.core.config import (
     Range,
     Rate,
     Share,
+    variant,
 )
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
@@ -180,3 +181,16 @@ def test_what_is_meant_is_kept_as_a_plain_value(name: str, value: Any, kept: Any
 def test_an_agents_settings_from_python_are_checked(cls: Any, name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"^{name} = {value!r}: expected "):
         cls(**{name: value})
+
+
+def test_a_variant_has_other_defaults_and_the_same_ranges() -> None:
+    made = variant(Settings, "Careful", "How to be careful.", lr=0.1)
+    assert (made().lr, made().gamma, made.__name__) == (0.1, 1.0, "Careful")
+    assert issubclass(made, Settings)
+    with pytest.raises(UsageError, match="lr = -1"):
+        made(lr=-1.0)
+
+
+def test_a_variant_is_refused_defaults_out_of_range() -> None:
+    with pytest.raises(UsageError, match="gamma = 2"):
+        variant(Settings, "Wrong", "", gamma=2.0)

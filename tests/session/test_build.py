@@ -63,7 +63,7 @@ class Shown:
 def test_a_run_makes_its_agent_once(
     sampler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = AGENTS["a2c"]
+    agent = AGENTS["a2c"].cls
     create = Counted(agent.create)
     monkeypatch.setattr(agent, "create", create)
     config, _ = compose("a2c", {**TINY, "sampler": sampler})
