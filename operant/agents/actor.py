@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
 from operant.ops.distribution import ActionDistribution, masks_of
 
+T = TypeVar("T")
 SELECTOR = "selector"  # of the selector's own state beside that of networks
 Explored = tuple[Arrays, Arrays]  # actions by name, and what learning will need to know
 
@@ -137,7 +138,7 @@ class Actor:
             carried = HiddenState({f"{self.prefix}.{k}": x for k, x in carried.items()})
         carried.update({f"{SELECTOR}.{k}": x for k, x in own.items()})
         if self.also_carry is not None:
-            carried.update(self.also_carry(observation, state, action))
+            carried.update(self._in_blocks(self.also_carry, observation, state, action))
         return tree.map(Tensor.cpu, action), Memo(memo, carried)
 
     def _numpy_forward(self) -> NumpyForward | None:
@@ -156,15 +157,20 @@ class Actor:
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())
 
     def _forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
-        state = substate(state, self.prefix)
-        count = len(next(iter(observation.values())))
+        def forward(seen: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
+            return self.network(seen, state, None, self.outputs)
+
+        return self._in_blocks(forward, observation, substate(state, self.prefix))
+
+    def _in_blocks(self, function: Callable[..., T], *inputs: Any) -> T:
+        """What a function gives for these rows, as it rounds them among others."""
+        count = len(next(iter(inputs[0].values())))
         alone = (count if self.rows is None else self.rows.total) == 1
         if alone or count % ROW_BLOCK == 0:
-            return self.network(observation, state, None, self.outputs)
+            return function(*inputs)
         repeated = torch.arange(-(-count // ROW_BLOCK) * ROW_BLOCK, device=self.device) % count
-        seen, state = tree.index(observation, repeated), tree.index(state, repeated)
-        out, carried = self.network(seen, state, None, self.outputs)
-        return tree.index((out, carried), slice(0, count))
+        kept: T = tree.index(function(*tree.index(inputs, repeated)), slice(0, count))
+        return kept
 
     def _selector_state(self, observation: Tensors, state: HiddenState) -> Tensors:
         fresh = self.selector.initial_state(len(next(iter(observation.values()))))
