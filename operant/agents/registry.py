@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from operant.agents.a2c import A2CConfig, ActorCritic
-from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig
+from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
 from operant.core.annotations import annotation_of
@@ -32,6 +32,7 @@ AGENTS: dict[str, Algorithm] = {
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
+    "rainbow": Algorithm(DQN, RainbowConfig, VALUE, DISCRETE, "arXiv:1710.02298"),
     "sac": Algorithm(SAC, SACConfig, ACTOR_CRITIC, ANY, "arXiv:1812.05905"),
 }
 MEMBERS = ("create", "act", "update", "state_dict", "load_state_dict")  # that a class must have

@@ -52,7 +52,7 @@ class Noisy(nn.Module):
 class NoisyParts(AgentParts):
     """Networks with dropout and batch norm."""
 
-    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
+    def network(self, outputs: Any, late: Any = None, members: int = 1, noisy: bool = False) -> Any:
         made = [CustomNetwork(Noisy(outputs)) for _ in range(members)]
         return made[0] if members == 1 else Ensemble(made)
 
