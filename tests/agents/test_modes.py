@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
+    "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
 SPACES = Spaces({"state": Box(-9, 9, (), np.int64)}, {"action": Discrete(2)})
