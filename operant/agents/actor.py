@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from operant.agents.modes import in_eval_mode
+from operant.agents.modes import in_eval_mode, noisy_layers
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
@@ -103,6 +103,7 @@ class Actor:
         self.prefix, self.also_carry = prefix, also_carry
         self.device = next(network.parameters()).device
         self.mode_dependent = in_eval_mode(network)  # what gradient steps switch
+        self.noisy = noisy_layers(network)
         # All of what costs nothing more; and a value that remembers must see what is acted on, or
         # its memory falls behind.
         free = (network.joint or network.recurrent) and also_carry is None
@@ -127,6 +128,8 @@ class Actor:
     def _act(self, observation: Tensors, state: HiddenState | None, explore: bool) -> Decision:
         observation = tree.to(observation, self.device)
         state = HiddenState() if state is None else tree.to(state, self.device)
+        for layer in self.noisy:  # one noise for all rows, in whichever process they are
+            layer.redraw(self.generator) if explore else layer.still()
         out, carried = self._forward(observation, state)
         masks, own = masks_of(observation, self.names), self._selector_state(observation, state)
         if explore:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from operant.agents.a2c import A2CConfig, ActorCritic
 from operant.agents.ddpg import DDPG, DDPGConfig, DDPGPerConfig, HDDPGConfig, TD3Config
-from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig
+from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
 from operant.core.annotations import annotation_of
@@ -33,6 +33,7 @@ AGENTS: dict[str, Algorithm] = {
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
+    "rainbow": Algorithm(DQN, RainbowConfig, VALUE, DISCRETE, "arXiv:1710.02298"),
     "ddpg": Algorithm(DDPG, DDPGConfig, ACTOR_CRITIC, CONTINUOUS, "arXiv:1509.02971"),
     "ddpg-per": Algorithm(DDPG, DDPGPerConfig, ACTOR_CRITIC, CONTINUOUS, "arXiv:1511.05952"),
     "hddpg": Algorithm(DDPG, HDDPGConfig, ACTOR_CRITIC, CONTINUOUS, "IROS 2007, 64"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from operant.core.experience import beside
+
 
 def accumulate(x: Tensor, decay: Tensor) -> Tensor:
     """Solve y_t = x_t + decay_t * y_{t+1} from the end, past which y is zero.
@@ -64,8 +66,9 @@ def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, 
     """n-step returns r_t + γ r_{t+1} + … + γ^n V(s_{t+n}) (Sutton and Barto 2018, eq. 7.1).
 
     The walk stops early where `ended` is true and at the last row, and takes the value there; a
-    zero discount makes that value count for nothing.
+    zero discount makes that value count for nothing. `next_value` may have further axes.
     """
+    reward, discount, ended = (beside(x, next_value) for x in (reward, discount, ended))
     target = reward + discount * next_value
     if n == 1 or len(reward) == 1:
         return target
@@ -74,6 +77,12 @@ def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, 
         ahead = torch.where(stop, next_value[:-1], target[1:])
         target = torch.cat((reward[:-1] + discount[:-1] * ahead, target[-1:]))
     return target
+
+
+def at_stop(x: Tensor, ended: Tensor, n: int) -> Tensor:
+    """What `x` `[T, B, ...]` is in the row where the walk of `n_step` from each row stops."""
+    ones = torch.ones_like(ended, dtype=x.dtype)
+    return n_step(torch.zeros_like(ones), x, ones, ended, n)
 
 
 def discounted(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.ops.returns import accumulate, discounted, gae, n_step, vtrace
+from operant.ops.returns import accumulate, at_stop, discounted, gae, n_step, vtrace
 
 GAMMA, LAM = 0.9, 0.5
 
@@ -121,6 +121,22 @@ def test_n_step_uses_fewer_rewards_near_the_end_of_the_sequence() -> None:
 def test_n_step_is_a_walk_that_stops_at_ends(rows: int, n: int) -> None:
     parts = trajectory(rows, 6)
     torch.testing.assert_close(n_step(*parts, n), walk(*parts, n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_values_with_a_further_axis_are_walked_one_by_one(n: int) -> None:
+    reward, after, discount, ended = trajectory(6, 3)
+    several = torch.stack([after, -after, 3 * after], -1)
+    found = n_step(reward, several, discount, ended, n)
+    for i, one in enumerate(several.unbind(-1)):
+        torch.testing.assert_close(found[..., i], n_step(reward, one, discount, ended, n))
+
+
+@pytest.mark.parametrize(("n", "rows"), [(1, [0, 1, 2, 3, 4]), (2, [1, 2, 2, 4, 4])])
+def test_where_a_walk_stops(n: int, rows: list[int]) -> None:
+    ended = torch.tensor([[False], [False], [True], [False], [False]])
+    x = torch.arange(10.0).view(5, 1, 2)
+    assert at_stop(x, ended, n).tolist() == x[rows].tolist()
 
 
 @pytest.mark.parametrize("rows", [1, 2, 33])
