@@ -134,19 +134,20 @@ class TRPO(AgentBase):
             batch = batch._replace(advantage=policy.standardize(batch.advantage, batch.valid))
         with self._twice_differentiable():
             out = self._outputs(batch)
-        old = {name: x.detach() for name, x in out.items()}
+        # Copies: a deviation that no observation changes is the parameter itself, which moves.
+        old = {name: x.detach().clone() for name, x in out.items()}
         gain, kl, entropy = self.surrogate(batch, old, out)
         gradient = torch.autograd.grad(gain, parameters, retain_graph=True, materialize_grads=True)
         product = trust.fisher_product(kl, parameters, config.damping)
         slope = trust.flatten(gradient)
         step = trust.natural_step(slope, product, config.max_kl, config.cg_iterations)
-        found = self._line_search(batch, old, step, float(gain))
+        found = self._line_search(batch, old, step, gain.item())
         for parameter, part in zip(parameters, gradient, strict=True):
             parameter.grad = -part  # of the loss, where torch's optimizers leave it
         self.updates += 1
         return {
-            "policy_gradient_loss": -float(gain) - found.gain,
-            "entropy_loss": -float(entropy),
+            "policy_gradient_loss": -gain.item() - found.gain,
+            "entropy_loss": -entropy.item(),
             "kl": found.kl,
             "line_search_success": float(found.gain > 0),
         }
@@ -160,7 +161,7 @@ class TRPO(AgentBase):
         def judge(step: Tensor) -> trust.Judged:
             trust.assign(parameters, start + step)
             gain, kl, _ = self.surrogate(batch, old, self._outputs(batch))
-            return trust.Judged(float(gain) - before, float(kl))
+            return trust.Judged(gain.item() - before, kl.item())
 
         found = trust.line_search(judge, step, config.max_kl, config.backtracks, config.shrink)
         if found is None:
