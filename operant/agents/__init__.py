@@ -31,5 +31,10 @@ if TYPE_CHECKING:
     from operant.agents.sac import SAC as SAC
     from operant.agents.sac import SACConfig as SACConfig
     from operant.agents.target import Target as Target
+    from operant.agents.trpo import TRPO as TRPO
+    from operant.agents.trpo import TRPOConfig as TRPOConfig
+    from operant.agents.vtrace import ActorCriticVTrace as ActorCriticVTrace
+    from operant.agents.vtrace import VTrace as VTrace
+    from operant.agents.vtrace import VTraceConfig as VTraceConfig
 
 __getattr__ = lazy_names(__name__)

@@ -10,6 +10,8 @@ from operant.agents.ddpg import DDPG, DDPGConfig, DDPGPerConfig, HDDPGConfig, TD
 from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
+from operant.agents.trpo import TRPO, TRPOConfig
+from operant.agents.vtrace import ActorCriticVTrace, VTraceConfig
 from operant.core.annotations import annotation_of
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
@@ -31,6 +33,8 @@ DISCRETE, CONTINUOUS, ANY = "discrete", "continuous", "discrete, continuous"
 AGENTS: dict[str, Algorithm] = {
     "a2c": Algorithm(ActorCritic, A2CConfig, POLICY_GRADIENT, ANY, "arXiv:1602.01783"),
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
+    "trpo": Algorithm(TRPO, TRPOConfig, POLICY_GRADIENT, ANY, "arXiv:1502.05477"),
+    "vtrace": Algorithm(ActorCriticVTrace, VTraceConfig, POLICY_GRADIENT, ANY, "arXiv:1802.01561"),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
     "rainbow": Algorithm(DQN, RainbowConfig, VALUE, DISCRETE, "arXiv:1710.02298"),

@@ -32,6 +32,11 @@ def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tens
     return torch.where(gain <= bound, gain, bound)
 
 
+def surrogate(log_ratio: Tensor, advantage: Tensor) -> Tensor:
+    """r A, the gain of TRPO (arXiv:1502.05477, eq. 14): r is exp(`log_ratio`), A the advantage."""
+    return log_ratio.exp() * advantage
+
+
 def kl_estimate(log_ratio: Tensor) -> Tensor:
     """KL(old, new) from actions of the old policy: (ratio - 1) - log ratio, never below zero.
 

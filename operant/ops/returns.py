@@ -46,20 +46,19 @@ def vtrace(
     rho: float = 1.0,
     c: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """V-trace targets of the value, and advantages of the policy (arXiv:1802.01561, eq. 1, §4.2).
+    """V-trace: v, the target of the value, and q of the actions taken (arXiv:1802.01561, eq. 1).
 
     v_t = V(s_t) + δ_t + γ c_t (v_{t+1} − V(s_{t+1})), δ_t = ρ_t (r_t + γ V(s_{t+1}) − V(s_t)),
-    ρ_t = min(ρ̄, π/μ), c_t = λ min(c̄, π/μ); the advantage is ρ_t (r_t + γ v_{t+1} − V(s_t)).
-    `log_ratio` is log π/μ: the log-probability of each action now less that when it was taken.
-    `trace` is λ as in `gae`.
+    ρ_t = min(ρ̄, π/μ), c_t = λ min(c̄, π/μ); q_t = r_t + γ v_{t+1}, which the policy gradient takes
+    (§4.2). `log_ratio` is log π/μ: the log-probability of each action now less that when it was
+    taken. `trace` is λ as in `gae`; of v_{t+1} − V(s_{t+1}), q_t takes the share λ, so that where π
+    is μ, q_t − V(s_t) is `gae`.
     """
     ratio = log_ratio.exp()
-    weight = ratio.clamp(max=rho)
-    error = weight * (reward + discount * next_value - value)
+    error = ratio.clamp(max=rho) * (reward + discount * next_value - value)
     ahead = accumulate(error, discount * trace * ratio.clamp(max=c))  # v_t - V_t
     later = torch.cat((ahead[1:], torch.zeros_like(ahead[:1])))
-    following = next_value + torch.where(trace > 0, later, 0)  # v_{t+1}
-    return value + ahead, weight * (reward + discount * following - value)
+    return value + ahead, reward + discount * (next_value + trace * later)
 
 
 def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:

@@ -169,31 +169,39 @@ def test_vtrace_is_the_sum_of_the_paper() -> None:
     value, log_ratio = torch.randn(2, 9, 4, generator=generator, dtype=torch.float64)
     # What follows a step is the next row's, unless the episode was cut there.
     after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
-    trace = (~cut).double()
-    target, advantage = vtrace(log_ratio, reward, value, after, discount, trace, 1.2, 0.8)
+    target, q = vtrace(log_ratio, reward, value, after, discount, (~cut).double(), 1.2, 0.8)
     expected = slow_vtrace(log_ratio.exp(), reward, value, after, discount, cut)
     torch.testing.assert_close(target, expected)
     following = torch.where(cut, after, torch.cat((expected[1:], after[-1:])))
-    weight = log_ratio.exp().clamp(max=1.2)
-    torch.testing.assert_close(advantage, weight * (reward + discount * following - value))
+    torch.testing.assert_close(q, reward + discount * following)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0])
+def test_vtrace_of_the_policys_own_actions_is_gae(lam: float) -> None:
+    reward, after, discount, cut = trajectory(7, 3)
+    value = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
+    trace = lam * (~cut).double()
+    target, q = vtrace(torch.zeros_like(reward), reward, value, after, discount, trace)
+    expected = gae(reward, value, after, discount, trace)
+    torch.testing.assert_close(target, value + expected)
+    torch.testing.assert_close(q, value + expected)
 
 
 def test_vtrace_of_the_policys_own_actions_is_the_return() -> None:
     reward, after, discount, cut = trajectory(7, 3)
-    value = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
-    target, advantage = vtrace(
-        torch.zeros_like(reward), reward, value, after, discount, (~cut).double()
-    )
+    value = torch.cat((torch.zeros_like(after[:1]), after[:-1]))
+    trace = (~cut).double()
+    target, q = vtrace(torch.zeros_like(reward), reward, value, after, discount, trace)
     expected = walk(reward, after, discount, cut, 7)
     torch.testing.assert_close(target, expected)
-    torch.testing.assert_close(advantage, expected - value)
+    torch.testing.assert_close(q, expected)
 
 
-def test_an_action_that_became_unlikely_moves_little_and_carries_little_back() -> None:
-    target, advantage = vtrace(
+def test_an_action_that_became_unlikely_leaves_the_value_and_carries_nothing_back() -> None:
+    target, q = vtrace(
         column(0.0, -1e9), column(0.0, 5.0), column(1.0, 2.0), column(2.0, 0.0),
         column(GAMMA, GAMMA), column(1.0, 1.0),
     )  # fmt: skip
     assert target.flatten().tolist() == pytest.approx([GAMMA * 2, 2])
-    assert advantage.flatten().tolist() == pytest.approx([GAMMA * 2 - 1, 0])
+    assert q.flatten().tolist() == pytest.approx([GAMMA * 2, 5])
