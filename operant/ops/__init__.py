@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from operant.ops.returns import discounted as discounted
     from operant.ops.returns import gae as gae
     from operant.ops.returns import n_step as n_step
+    from operant.ops.returns import retrace as retrace
     from operant.ops.returns import vtrace as vtrace
     from operant.ops.value import dueling as dueling
     from operant.ops.value import expected_q as expected_q

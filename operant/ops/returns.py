@@ -61,6 +61,25 @@ def vtrace(
     return value + ahead, reward + discount * (next_value + trace * later)
 
 
+def retrace(
+    log_ratio: Tensor,
+    reward: Tensor,
+    q: Tensor,
+    next_value: Tensor,
+    discount: Tensor,
+    trace: Tensor,
+) -> Tensor:
+    """Retrace targets of the actions taken (arXiv:1606.02647, eq. 3, 4; arXiv:1611.01224, eq. 5).
+
+    Q^ret_t = r_t + γ (V(s_{t+1}) + λ min(1, ρ_{t+1}) (Q^ret_{t+1} − Q(s_{t+1}, a_{t+1}))).
+    `q` is Q(s_t, a_t), `log_ratio` is log ρ_t = log π/μ of that action; `trace` is λ as in `gae`.
+    The ratio that carries row t + 1 back is that row's own: a_t is given, whatever its ratio.
+    """
+    ratio = log_ratio.exp().clamp(max=1)
+    carried = torch.cat((ratio[1:], torch.zeros_like(ratio[:1])))
+    return q + accumulate(reward + discount * next_value - q, discount * trace * carried)
+
+
 def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
     """n-step returns r_t + γ r_{t+1} + … + γ^n V(s_{t+n}) (Sutton and Barto 2018, eq. 7.1).
 

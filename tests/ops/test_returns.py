@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.ops.returns import accumulate, at_stop, discounted, gae, n_step, vtrace
+from operant.ops.returns import accumulate, at_stop, discounted, gae, n_step, retrace, vtrace
 
 GAMMA, LAM = 0.9, 0.5
 
@@ -205,3 +205,59 @@ def test_an_action_that_became_unlikely_leaves_the_value_and_carries_nothing_bac
     )  # fmt: skip
     assert target.flatten().tolist() == pytest.approx([GAMMA * 2, 2])
     assert q.flatten().tolist() == pytest.approx([GAMMA * 2, 5])
+
+
+def slow_retrace(
+    ratio: Tensor, reward: Tensor, q: Tensor, after: Tensor, discount: Tensor, cut: Tensor
+) -> Tensor:
+    """The sum of the paper (arXiv:1606.02647, eq. 3), one error at a time."""
+    target = q.clone()
+    rows, columns = reward.shape
+    for t in range(rows):
+        for b in range(columns):
+            carried = 1.0
+            for s in range(t, rows):
+                target[t, b] += carried * (reward[s, b] + discount[s, b] * after[s, b] - q[s, b])
+                if cut[s, b] or s == rows - 1:
+                    break
+                carried *= float(discount[s, b]) * min(1.0, float(ratio[s + 1, b]))
+    return target
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_retrace_is_the_sum_of_the_paper(rows: int) -> None:
+    reward, after, discount, cut = trajectory(rows, 4)
+    generator = torch.Generator().manual_seed(3)
+    q, log_ratio = torch.randn(2, rows, 4, generator=generator, dtype=torch.float64)
+    target = retrace(log_ratio, reward, q, after, discount, (~cut).double())
+    torch.testing.assert_close(
+        target, slow_retrace(log_ratio.exp(), reward, q, after, discount, cut)
+    )
+
+
+def test_retrace_carries_a_later_error_back_by_that_rows_own_ratio() -> None:
+    ratio, ones = column(8, 0.5, 4), column(1, 1, 1)
+    q, after = column(0, 7, 9), column(10, 20, 30)
+    target = retrace(ratio.log(), column(1, 2, 4), q, after, GAMMA * ones, ones)
+    last = 4 + GAMMA * 30
+    middle = 2 + GAMMA * (20 + 1.0 * (last - 9))  # not four times
+    first = 1 + GAMMA * (10 + 0.5 * (middle - 7))
+    assert target.flatten().tolist() == pytest.approx([first, middle, last])
+
+
+def test_retrace_of_the_policys_own_actions_is_the_return_where_q_is_the_value() -> None:
+    reward, after, discount, cut = trajectory(7, 3)
+    q = torch.cat((torch.zeros_like(after[:1]), after[:-1]))
+    target = retrace(torch.zeros_like(q), reward, q, after, discount, (~cut).double())
+    torch.testing.assert_close(target, discounted(reward, after, discount, cut))
+
+
+def test_of_one_step_retrace_and_vtrace_ask_the_same_of_an_action_whatever_the_ratio() -> None:
+    reward, after, discount, cut = trajectory(1, 8)
+    generator = torch.Generator().manual_seed(5)
+    log_ratio, q, value = torch.randn(3, 1, 8, generator=generator, dtype=torch.float64)
+    trace = (~cut).double()
+    by_retrace = retrace(log_ratio, reward, q, after, discount, trace)
+    _, by_vtrace = vtrace(log_ratio, reward, value, after, discount, trace)
+    torch.testing.assert_close(by_retrace, reward + discount * after)
+    torch.testing.assert_close(by_retrace, by_vtrace)
