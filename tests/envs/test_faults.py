@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,16 +20,7 @@ from operant.core.errors import EnvironmentFault, UsageError
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.envs.managers.subproc import SubProcEnvManager
 
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind() -> Iterator[None]:
-    SubProcEnvManager(fns(1, 0)).close()  # the fork server and its descriptors stay
-    shared, files = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
-    yield
-    gc.collect()  # errors keep the frames they passed, and those the shared memory
-    assert not multiprocessing.active_children()
-    assert set(os.listdir("/dev/shm")) <= shared
-    assert len(os.listdir("/proc/self/fd")) <= files
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def play(manager: SubProcEnvManager | SimpleEnvManager, steps: int = 4) -> None:
@@ -55,7 +43,9 @@ def play(manager: SubProcEnvManager | SimpleEnvManager, steps: int = 4) -> None:
 def test_a_worker_that_dies_is_replaced_and_its_rows_count_for_nothing(
     mode: str, ending: str, tmp_path: Path
 ) -> None:
-    manager = SubProcEnvManager(fns(3, 1, mode=mode, times=1, record=str(tmp_path / "x")), workers=3)
+    manager = SubProcEnvManager(
+        fns(3, 1, mode=mode, times=1, record=str(tmp_path / "x")), workers=3
+    )
     manager.reset(0)
     manager.step(actions(3))
     manager.step(actions(3))

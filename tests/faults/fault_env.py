@@ -118,7 +118,7 @@ class FaultEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     happens only in worker processes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what can be chosen of a fault
         self,
         env: gymnasium.Env[Any, Any] | str | None = None,
         *,

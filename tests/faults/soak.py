@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
+from leftovers import running
 
 RESULT = Path(__file__).with_name("soak.json")
 TRAIN = (
@@ -65,23 +66,6 @@ def look(process: psutil.Process, temporary: Path, began: float) -> Sample | Non
     shared = sum(bool(SHARED.search(line)) for lines in maps for line in lines)
     files = sum(1 for _ in temporary.rglob("*"))
     return Sample(time.monotonic() - began, memory, *counts, len(tree), shared, files)
-
-
-def running(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that have not ended in time; one that only waits to be reaped has."""
-    _, left = psutil.wait_procs(processes, 0)
-    deadline = time.monotonic() + seconds
-    while left and time.monotonic() < deadline:
-        time.sleep(0.05)
-        left = [one for one in left if _runs(one)]
-    return left
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 class Soak:

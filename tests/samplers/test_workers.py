@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +20,7 @@ from operant.core.errors import EnvironmentFault, UsageError
 MAKES = pytest.mark.parametrize("make", [parallel, asynchronous])
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_behind() -> Iterator[None]:
-    parallel().close()  # the fork server and its descriptors stay
-    gc.collect()
-    shared, files = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
-    yield
-    gc.collect()  # errors keep the frames they passed, and those the shared memory
-    assert not multiprocessing.active_children()
-    assert set(os.listdir("/dev/shm")) <= shared
-    assert len(os.listdir("/proc/self/fd")) <= files
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 @MAKES
@@ -190,7 +178,9 @@ def test_a_worker_that_dies_while_idle_costs_a_checkpoint_its_exactness_and_no_m
 
 
 def test_a_death_while_the_replacement_is_built_counts_as_one_more(tmp_path: Path) -> None:
-    sampler = parallel(3, mode="kill", at=2, times=1, record=str(tmp_path / "x"), again=str(tmp_path / "y"))
+    sampler = parallel(
+        3, mode="kill", at=2, times=1, record=str(tmp_path / "x"), again=str(tmp_path / "y")
+    )
     with pytest.warns(UserWarning, match="died while starting.*restarted"):
         sampler.obtain_samples(0)
     assert sampler.pool.restarts == 2
