@@ -42,10 +42,8 @@ def test_an_observation_that_is_no_number_ends_the_run_and_spoils_no_checkpoint(
     assert newest(saved[0].parent).step <= 4 * fault_env.events(tmp_path / "record")[0].step
 
 
-@pytest.mark.parametrize(
-    ("mode", "what"), [("nan", "NaN"), ("none", "None"), ("array", "array"), ("array", "shape")]
-)
-def test_a_reward_that_is_no_number_ends_the_run(mode: str, what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["nan", "none", "array"])
+def test_a_reward_that_is_no_number_ends_the_run(mode: str, tmp_path: Path) -> None:
     refused(train(tmp_path, "serial", mode=f"reward {mode}"), "reward ")
 
 
@@ -84,7 +82,7 @@ def test_a_missing_key_is_named() -> None:
     manager = SimpleEnvManager([lambda: GymEnv(Forgetful())])
     manager.reset(0)
     actions = {"action": np.zeros(1, np.int64)}
-    with pytest.raises(EnvironmentFault, match=r"environment 0, step 3: observation .*'far'"):
+    with pytest.raises(EnvironmentFault, match=r"step 3: the observation lacks a key .*'far'"):
         [manager.step(actions) for _ in range(3)]
     manager.close()
 
