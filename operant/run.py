@@ -12,7 +12,7 @@ import torch
 
 from operant.agents.registry import agent_name
 from operant.config.values import convert
-from operant.core.config import CountOrZero
+from operant.core.config import Count, CountOrZero
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.objects import check_not_imported
@@ -26,7 +26,7 @@ from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
 from operant.session.figures import summary
 from operant.session.load_run import load_agent
-from operant.session.run_directory import find_run
+from operant.session.run_directory import DONE, find_run
 from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner
 from operant.session.saved_spaces import read_interface
@@ -108,6 +108,27 @@ def train(
     except UsageError:
         session.discard()
         raise
+
+
+def resume(
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    runs: str | Path = "runs",
+    trust: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+) -> Run:
+    """Continue a run from its last checkpoint as `operant resume` does; with `steps`, for so long.
+
+    A finished run without `steps` is returned as it is. `force` goes on with settings that were
+    changed since and make it another run; `trust` imports code that somebody else's run names.
+    """
+    path = find_run(run, Path(runs))
+    if steps is None and (path / DONE).exists():
+        return load(path, trust=trust)
+    length = None if steps is None else convert("steps", steps, Count)
+    return _train(Session.open(path, trust, force, length), quiet)
 
 
 def _train(session: Session, quiet: bool) -> Run:

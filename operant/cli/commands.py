@@ -72,18 +72,15 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
 
 def resume(argv: list[str]) -> int:
     """Continue training from the last checkpoint of a run; with --steps, train it for longer."""
-    from operant.cli.extend import extend  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
     unfinished_only = options.steps is None
     run = find_run(_at_most_one(words), Path(options.runs), unfinished_only)
-    if options.steps is not None:
-        extend(run, options.steps, options.trust)
-    if (run / DONE).exists():
+    if unfinished_only and (run / DONE).exists():
         print(f"{shown(run)} is finished; there is nothing to resume")
         return 0
-    session = Session.open(run, options.trust)
+    session = Session.open(run, options.trust, options.force, options.steps)
     if options.without_callbacks:
         session.config = replace(session.config, callbacks=())
     return _run(session, options)
