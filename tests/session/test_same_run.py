@@ -15,6 +15,7 @@ from operant.config import dump_yaml, load_yaml
 from operant.core.errors import UsageError
 from operant.session import versions
 from operant.session.checkpoint.checkpoint import newest
+from operant.session.same_run import Change
 
 A2C = "train a2c --env.num-envs 2 --agent.length 8 --steps 64"
 
@@ -100,6 +101,21 @@ def test_force_goes_on_with_another_run_and_from_then_on_with_that_one(run: Path
     assert (code, said.count("from here on it is another run")) == (0, 1)
     assert resumed(run, "--steps", "128")[0] == 0
     assert load_yaml(run / "config.yaml")["agent"]["gamma"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "decisive"),
+    [
+        ("sampler", "serial", "parallel", False),
+        ("sampler", "serial", "async", True),
+        ("env.manager", "simple", "subproc", False),
+        ("env.manager", "simple", "native", True),
+    ],
+)
+def test_what_gives_the_same_rollouts_is_the_same_run(
+    name: str, before: str, now: str, decisive: bool
+) -> None:
+    assert Change(name, before, now).decisive == decisive
 
 
 def test_a_run_that_nobody_touched_says_nothing(run: Path) -> None:
