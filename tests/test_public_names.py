@@ -11,7 +11,7 @@ import sys
 import pytest
 
 NAMES = {
-    "operant": "Policy Run build_and_train check_env load sweep train",
+    "operant": "Policy Run build_and_train check_env load resume sweep train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
     "SACConfig Actor GradientStep Losses Optimizer PolicySelector "
     "ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",

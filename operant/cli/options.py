@@ -31,6 +31,7 @@ class ResumeOptions(Config):
     """How long to train, where runs are, and what to show."""
 
     steps: Count | None = None  # new total of environment steps, of a finished run too
+    force: bool = False  # go on though settings were changed that make it another run
     trust: bool = False  # import code that somebody else's run names
     without_callbacks: bool = False  # go on without the callbacks of the run
     runs: str = "runs"  # directory of run directories

@@ -8,7 +8,6 @@ A run holds `config.yaml`, `run.json` (its provenance), `spaces.json` (of its en
 from __future__ import annotations
 
 import fcntl
-import importlib.metadata
 import os
 import platform
 import re
@@ -20,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from operant import __version__
 from operant.core.errors import UsageError, suggest
 from operant.session.checkpoint.durable import open_regular
+from operant.session.versions import versions
 
 CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"
-LIBRARIES = ("torch", "numpy", "gymnasium")
+CHECKPOINTS = "checkpoints"
 
 
 def create_run(root: Path, name: str) -> Path:
@@ -97,9 +96,7 @@ def provenance(
         "env": env,
         "seed": seed,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "operant": __version__,
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in LIBRARIES},
+        **versions(),
         "platform": platform.platform(),
         "git": _git(Path.cwd()),
     }

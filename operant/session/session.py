@@ -21,6 +21,7 @@ from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
 from operant.session.checkpoint.durable import Durable
 from operant.session.checkpoint.finite import not_finite
+from operant.session.extend import extend
 from operant.session.log import METRICS
 from operant.session.run_settings import (
     RunConfig,
@@ -29,12 +30,13 @@ from operant.session.run_settings import (
     split_algorithm,
     split_network,
 )
+from operant.session.same_run import SETTINGS, check_same_run
 from operant.session.saved_spaces import SPACES, spaces_text
 from operant.session.start_from import check_kind, take_weights
 from operant.session.trust import SIGNATURE, read_tree, sign
 from operant.session.try_out import check_memory, try_out
 
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS = rundir.CHECKPOINTS
 ERROR = "error.txt"  # the traceback of what ended a run
 MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
@@ -46,6 +48,7 @@ class Session:
         self.run, self.trial, self.config = run, trial, trial.config
         self.failed_saves = 0  # in a row
         self.made = False  # whether this session made the directory
+        self.settings = dump_yaml(as_file(trial.config))  # as in the configuration file
         self._lock = ExitStack()
 
     @classmethod
@@ -83,11 +86,21 @@ class Session:
         return session
 
     @classmethod
-    def open(cls, run: Path, trust: bool = False) -> Self:
-        """A run directory that exists, to resume it; `trust`: with code that others named."""
+    def open(
+        cls, run: Path, trust: bool = False, force: bool = False, steps: int | None = None
+    ) -> Self:
+        """A run directory that exists, to resume it; with `steps`, for so long.
+
+        `trust`: with code that others named. `force`: with settings that make it another run.
+        """
         config = read_config(run / rundir.CONFIG, trust)
+        check_same_run(run, as_file(config), force, warn)
         _check_begun(run)
-        return cls(run, try_out(config))
+        if steps is not None:
+            config = extend(run, config, steps, warn)
+        session = cls(run, try_out(config))
+        session.settings = dump_yaml(as_file(config))
+        return session
 
     def __enter__(self) -> Self:
         self._lock.enter_context(rundir.lock(self.run))
@@ -126,7 +139,15 @@ class Session:
             current = state()
             broken = not_finite(current.get("container", {}).get("agent", {}))
             why = reasons()
-            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=why, broken=broken)
+            checkpoint.save(
+                self.checkpoints,
+                step,
+                current,
+                keep=keep,
+                reasons=why,
+                broken=broken,
+                extra={SETTINGS: self.settings},
+            )
             self.failed_saves = 0
         except (CheckpointError, OSError) as error:
             self.failed_saves += 1

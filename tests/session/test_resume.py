@@ -161,8 +161,9 @@ def test_a_configuration_changed_since_is_named_as_the_reason(
     run = stopped_run(monkeypatch, tmp_path)
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("hidden:\n  - 8\n", "hidden:\n  - 9\n"))
-    said = resume(run, code=1)
-    assert "does not fit its run (" in said
+    result = call(["resume", str(run), "--quiet", "--force"])  # else refused by its settings
+    said = result.err
+    assert (result.code, "does not fit its run (" in said) == (1, True)
     assert said.endswith("was config.yaml changed since?\n")
 
 

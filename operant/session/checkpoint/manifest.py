@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from operant import __version__
 from operant.core.errors import CheckpointError
 from operant.session.checkpoint.durable import Digest, digest, open_regular
+from operant.session.versions import versions
 
 SCHEMA = 1
 MANIFEST, STATE, TENSORS = "MANIFEST.json", "state.json", "tensors.safetensors"
@@ -29,12 +25,7 @@ def make_manifest(
         "step": step,
         "exact": not reasons,
         "reasons": reasons,
-        "versions": {
-            "operant": __version__,
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "gymnasium": version("gymnasium"),
-        },
+        "versions": versions(),
         "files": {name: found._asdict() for name, found in digests.items()},
         "extra": extra,
     }
@@ -51,7 +42,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
-    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra"):
+    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra", "versions"):
         raise CheckpointError(f"{where}: is not a manifest")
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
