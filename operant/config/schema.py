@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from operant.config.synonyms import path_of
-from operant.config.values import convert, type_in_words, union_members
+from operant.config.values import convert, type_in_words
 from operant.core.config import Config
+from operant.core.conversion import shown, union_members
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
 
@@ -132,7 +133,7 @@ def _value(path: str, given: Any, hint: Any, current: Any) -> Any:
         return convert(path, given, hint)
     if not isinstance(given, Mapping):
         names = ", ".join(field.name for field in _settable(section))
-        raise UsageError(f"{path} = {given!r}: expected a section with keys among {names}")
+        raise UsageError(f"{path} = {shown(given)}: expected a section with keys among {names}")
     return _build(section, given, current if isinstance(current, Config) else None, path)
 
 
