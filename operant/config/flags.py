@@ -10,7 +10,7 @@ from operant.config.synonyms import other_agents_setting, path_of
 from operant.config.values import type_in_words
 from operant.config.yaml_file import parse_scalar, parse_yaml
 from operant.core.config import Config
-from operant.core.conversion import bare, shown, union_members
+from operant.core.conversion import bare, quoted, union_members
 from operant.core.errors import UsageError, suggest
 
 C = TypeVar("C", bound=Config)
@@ -139,7 +139,7 @@ def _parse_list(leaf: Leaf, texts: Sequence[str]) -> list[Any]:
     parts = [part.strip() for text in texts for part in text.split(",")]
     if not all(parts):
         raise UsageError(
-            f"{flag(leaf.path)} {shown(line)}: a value is missing; expected values with commas "
+            f"{flag(leaf.path)} {quoted(line)}: a value is missing; expected values with commas "
             f"between them, or [] for none"
         )
     kinds = item_types(leaf.hint)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from operant.core.conversion import quoted
 from operant.core.errors import UsageError
 
 TAG = "tag:yaml.org,2002:"
@@ -116,8 +117,9 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         raise UsageError(f"{source}: no such configuration file") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{source}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a ValueError where no path can be so
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{quoted(source)}: cannot be read: {why}") from None
     tree = parse_yaml(text, source)
     if tree is None:
         raise UsageError(f"{source}: is empty; expected keys with values, such as `seed: 1`")

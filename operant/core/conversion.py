@@ -60,7 +60,7 @@ def convert(path: str, value: Any, hint: Any, notation: Notation = PYTHON) -> An
                 _check(path, value, found, limited)
             return found
     expected = type_in_words(hint, notation)
-    raise UsageError(f"{path} = {shown(value)}: expected {expected}{_suggestion(value, hint)}")
+    raise UsageError(f"{path} = {quoted(value)}: expected {expected}{_suggestion(value, hint)}")
 
 
 def union_members(hint: Any) -> tuple[Any, ...]:
@@ -91,7 +91,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """A value as errors show it: long ones are cut."""
     try:
         text = repr(value)
@@ -108,7 +108,7 @@ def _check(path: str, given: Any, kept: Any, hint: Any) -> None:
     values = (kept.start, kept.end) if isinstance(kept, Schedule) else (kept,)
     for limit in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(limit, Limit) and any(x is not None and x not in limit for x in values):
-            raise UsageError(f"{path} = {shown(given)}: expected {limit}")
+            raise UsageError(f"{path} = {quoted(given)}: expected {limit}")
 
 
 def _kept(path: str, value: Any, hint: Any, notation: Notation) -> Any:
@@ -148,7 +148,7 @@ def _schedule(path: str, value: Any, make: Callable[[Any], Schedule]) -> Schedul
     try:
         made = make(value)
     except ValueError as error:
-        raise UsageError(f"{path} = {shown(value)}: {error}") from None
+        raise UsageError(f"{path} = {quoted(value)}: {error}") from None
     _check_size(path, value, max(made.over, made.run), made.start, made.end or 0.0)
     return made
 
@@ -156,10 +156,10 @@ def _schedule(path: str, value: Any, make: Callable[[Any], Schedule]) -> Schedul
 def _check_size(path: str, given: Any, integer: int, *numbers: Any) -> None:
     """Refuse what no tensor could hold; infinity is left to ranges."""
     if abs(integer) > MAX_INTEGER:
-        raise UsageError(f"{path} = {shown(given)}: expected an integer below 2**63")
+        raise UsageError(f"{path} = {quoted(given)}: expected an integer below 2**63")
     if any(MAX_FLOAT < abs(x) < math.inf for x in numbers):
         raise UsageError(
-            f"{path} = {shown(given)}: expected at most {MAX_FLOAT:.2g}, as in float32"
+            f"{path} = {quoted(given)}: expected at most {MAX_FLOAT:.2g}, as in float32"
         )
 
 
@@ -167,7 +167,7 @@ def _elements(path: str, value: Any, hints: tuple[Any, ...], notation: Notation)
     endless = len(hints) == 2 and hints[1] is Ellipsis
     wanted = hints[:1] * len(value) if endless else hints or (Any,) * len(value)
     if len(wanted) != len(value):
-        raise UsageError(f"{path} = {shown(list(value))}: expected {len(wanted)} values")
+        raise UsageError(f"{path} = {quoted(list(value))}: expected {len(wanted)} values")
     parts = enumerate(zip(value, wanted, strict=True))
     return tuple(convert(f"{path}[{i}]", part, hint, notation) for i, (part, hint) in parts)
 
@@ -175,7 +175,7 @@ def _elements(path: str, value: Any, hints: tuple[Any, ...], notation: Notation)
 def _mapping(path: str, value: Mapping[Any, Any]) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
-            raise UsageError(f"{path}: the key {shown(key)} must be a string; put it in quotes")
+            raise UsageError(f"{path}: the key {quoted(key)} must be a string; put it in quotes")
     return dict(value)
 
 
