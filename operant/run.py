@@ -13,6 +13,7 @@ import torch
 from operant.agents.registry import agent_name
 from operant.config.values import convert
 from operant.core.config import Count, CountOrZero
+from operant.core.conversion import quoted
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.objects import check_not_imported
@@ -35,7 +36,8 @@ from operant.session.session import Session
 from operant.session.trained_policy import Policy, State
 from operant.session.try_out import interface_for
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a run directory
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")  # of a run directory
+NAMES = "up to 200 letters, digits, and . _ - but none of these in front"
 
 
 class Run:
@@ -155,7 +157,7 @@ def create_session(
     if not name:
         return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
-        raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
+        raise UsageError(f"name = {quoted(name)}: expected {NAMES}")
     run = root.absolute() / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():

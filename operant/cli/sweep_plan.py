@@ -15,8 +15,9 @@ from operant import __version__
 from operant.cli.commands import composed
 from operant.cli.options import SweepOptions, TrainOptions
 from operant.config.flags import flag
+from operant.core.conversion import quoted
 from operant.core.errors import UsageError
-from operant.run import NAME
+from operant.run import NAME, NAMES
 from operant.session.checkpoint.durable import Durable
 from operant.session.run_settings import RunConfig, as_file
 from operant.session.try_out import try_out
@@ -156,7 +157,7 @@ def _unique(name: str, runs: Sequence[Planned]) -> str:
 
 def _sweep_name(given: str, config: RunConfig, paths: Sequence[str]) -> str:
     if given and not NAME.fullmatch(given):
-        raise UsageError(f"name = {given!r}: expected letters, digits, and . _ - but not in front")
+        raise UsageError(f"name = {quoted(given)}: expected {NAMES}")
     env = [] if "env.id" in paths else [config.env.id.replace("/", "-")]
     return (
         given or _plain("-".join(["sweep", config.algorithm, *env, *map(_last, paths)]))[:MAX_NAME]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args,
 
 from operant.config.flags import flag, item_types, plain_type
 from operant.config.schema import Leaf, leaves
-from operant.config.values import union_members
 from operant.core.annotations import function_of
 from operant.core.config import Config, Range
+from operant.core.conversion import union_members
 from operant.core.schedule import Schedule
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.core.errors import UsageError
+from operant.core.errors import UsageError, described
 from operant.core.spaces import Spaces
+from operant.envs.bounds import tell
 from operant.envs.env_settings import EnvConfig
 from operant.envs.findings import Findings
 from operant.envs.gymnasium_checks import check_by_gymnasium
@@ -68,6 +69,8 @@ def check_quickly(env: gymnasium.Env[Any, Any], env_id: str) -> list[str]:
     for about in STOPPING:
         if sentence := found.faults.get(about):
             raise UsageError(f"env.id = {env_id!r}: {sentence}")
+    if sentence := found.faults.pop("bounds", ""):
+        tell(env_id, sentence)
     return [f"{env_id}: {sentence} (operant check-env)" for sentence in found.faults.values()]
 
 
@@ -115,7 +118,7 @@ class RandomPlay:
         try:
             result: Any = self.env.step(self.actions(drawn))
         except Exception as error:  # whatever the environment raises
-            self.found.fault("step", f"step raises {type(error).__name__}: {error}")
+            self.found.fault("step", f"step raises {described(error)}")
             return None
         self.found.steps += 1
         if wrong := wrong_step(result):
@@ -151,7 +154,7 @@ def _why_reset_fails(error: Exception, arguments: dict[str, Any]) -> str:
             "reset takes no `seed`, as in the old API of gym with its method `seed`; write "
             "`def reset(self, *, seed=None, options=None)` and call `super().reset(seed=seed)`"
         )
-    return f"reset raises {type(error).__name__}: {error}"
+    return f"reset raises {described(error)}"
 
 
 def _check_ends(env: Any, found: Findings, episodes: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Literal
 
@@ -43,6 +44,12 @@ class NetworkConfig(Config):
     init: Literal["orthogonal", "default"] = "orthogonal"  # weight initialisation; default: torch's
     normalize: bool = False  # normalise real-valued observations by running mean and variance
     precision: Precision = "auto"  # of matrix products; auto: bf16 for images where it is fast
+
+
+def min_weights(config: NetworkConfig) -> int:
+    """The number of weights between hidden layers, known before a network is made of them."""
+    layers = sum(width * size for width, size in pairwise((1, *config.hidden)))
+    return layers + 4 * config.lstm * (config.lstm + 1)
 
 
 def build_network(

@@ -232,7 +232,7 @@ def _write(path: Path, text: str) -> None:
     """Write to a temporary file and rename it: a file of a run is complete or not there."""
     files, temporary = Durable(), path.with_name(f".{path.name}")
     temporary.unlink(missing_ok=True)
-    files.write(temporary, [text.encode()])
+    files.write(temporary, [text.encode("utf-8", "backslashreplace")])
     files.rename(temporary, path)
 
 

@@ -20,6 +20,7 @@ from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
 from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
 from operant.memory.storage import free_space
+from operant.networks.assemble import NetworkConfig, min_weights
 from operant.session.build import Trial, build_agent
 from operant.session.env_errors import named_manager
 from operant.session.machine import prepare
@@ -32,6 +33,8 @@ from operant.session.vector_env import fit_vector
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
+BYTES_OF_WEIGHT = 4
+BATCH = "batch of a gradient step"
 ON_DISK = "replay buffer, when full, on disk"
 
 
@@ -64,11 +67,21 @@ def agent_for(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, Agent]:
 def _agent(config: RunConfig, spaces: Spaces) -> Agent:
     where = f"{config.algorithm} on {config.env.id}"
     try:
+        _check_sizes(config)
         return build_agent(config, spaces)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     except (RuntimeError, MemoryError, OverflowError) as error:  # sizes that torch cannot make
         raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
+
+
+def _check_sizes(config: RunConfig) -> None:
+    """Refuse a network that this machine has no memory for; the system would kill the process."""
+    if not isinstance(config.network, NetworkConfig):
+        return
+    needed = BYTES_OF_WEIGHT * COPIES_OF_WEIGHTS * min_weights(config.network)
+    if needed > installed():
+        raise MemoryError(f"its weights need {human(needed)}, and here are {human(installed())}")
 
 
 def one_environment(config: RunConfig) -> EnvironmentManager:
@@ -115,18 +128,23 @@ def check_memory(trial: Trial) -> None:
         raise UsageError(f"agent.{error}") from None
     needed = memory_needed(trial)
     needed.pop(ON_DISK, None)
-    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     total = needed.pop("total")
-    if total > installed:
+    if total > installed():
         largest = max(needed, key=lambda name: needed[name])
         remedy = (
             "" if replay is None else "agent.replay_size, or name a disk in agent.replay_dir; or "
         )
+        batch = "agent.batch_size, " if largest == BATCH else ""
         raise UsageError(
             f"the run needs {human(total)} of memory, {human(needed[largest])} of it for the "
-            f"{largest}, and this machine has {human(installed)}; lower {remedy}env.num_envs, "
-            f"agent.length or the size of the network"
+            f"{largest}, and this machine has {human(installed())}; lower {batch}{remedy}"
+            f"env.num_envs, agent.length or the size of the network"
         )
+
+
+def installed() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _check_disk(trial: Trial, replay: ReplayConfig | None) -> None:
@@ -157,6 +175,7 @@ def memory_needed(trial: Trial) -> dict[str, int]:
     on_disk = {}
     if isinstance(config.agent, ReplayConfig):
         rows, priorities = replay_needed(trial)
+        sizes[BATCH] = config.agent.batch_size * (row + observation)
         sizes |= {"priorities": priorities} if priorities else {}
         if config.agent.replay_dir:
             on_disk[ON_DISK] = rows

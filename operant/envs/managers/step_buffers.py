@@ -98,7 +98,7 @@ class BufferedEnvs:
             if lost:
                 _put(b.final_observation, i, observation)
             if terminated or truncated:
-                b.success[i] = int(bool(info["is_success"])) if "is_success" in info else -1
+                b.success[i] = int(info.get("is_success", -1))
                 _put(b.final_observation, i, observation)
                 observation = env.reset()
             _put(b.observation, i, observation)
