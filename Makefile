@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_FLAGS ?= -n 2
-WORKS := ppo-pong ppo-cartpole ppo-cartpole-async ppo-halfcheetah dqn-pong sac-halfcheetah \
+WORKS := ppo-pong ppo-cartpole ppo-cartpole-async ppo-halfcheetah dqn-pong rainbow-pong sac-halfcheetah \
 	prioritized-replay replay-memory sampler-scaling startup
 WORK ?= $(WORKS)
 BENCH_FLAGS ?=

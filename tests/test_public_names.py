@@ -13,7 +13,7 @@ import pytest
 NAMES = {
     "operant": "Policy Run build_and_train check_env load resume sweep train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "SACConfig Actor GradientStep Losses Optimizer PolicySelector "
+    "DQNPerConfig RainbowConfig SACConfig Actor GradientStep Losses Optimizer PolicySelector "
     "ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
@@ -26,8 +26,8 @@ NAMES = {
     "operant.memory": "ExperienceCache ExperienceReplay PrioritizedReplay RolloutBuffer "
     "RolloutCache",
     "operant.networks": "CustomNetwork Identity1D Identity2D Identity3D Identity4D LSTM MLP "
-    "ModularNetwork NatureCNN NetworkConfig SubModule SubModule1D SubModule2D SubModule3D "
-    "SubModule4D build_network",
+    "ModularNetwork NatureCNN NetworkConfig NoisyLinear SubModule SubModule1D SubModule2D "
+    "SubModule3D SubModule4D build_network",
     "operant.ops": "ActionDistribution distribution_for gae n_step vtrace",
     "operant.processes": "WorkerPool WorkerProcess",
     "operant.samplers": "AlternatingSampler AsyncSampler BaseCollector BaseSampler Collector "

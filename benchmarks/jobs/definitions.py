@@ -57,6 +57,27 @@ TRAINING: dict[str, tuple[str, Settings]] = {  # by work: the agent, and its set
             },
         },
     ),
+    "rainbow-pong": (
+        "rainbow",
+        {
+            "env": {**PONG, "num_envs": 1},
+            "agent": {
+                "length": 4,
+                "batch_size": 32,
+                "updates_per_step": 0.25,
+                "replay_size": 50_000,
+                "learning_starts": 2_000,
+                "target_every": 250,
+                "n_step": 3,
+                "atoms": 51,
+                "value_min": -10.0,
+                "value_max": 10.0,
+                "priority_alpha": 0.5,
+                "priority_beta": 0.4,
+                "dueling": False,  # Tianshou's has a second hidden layer for it, which ours has not
+            },
+        },
+    ),
     "sac-halfcheetah": (
         "sac",
         {

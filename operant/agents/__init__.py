@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from operant.agents.ddpg import DDPGConfig as DDPGConfig
     from operant.agents.dqn import DQN as DQN
     from operant.agents.dqn import DQNConfig as DQNConfig
+    from operant.agents.dqn import DQNPerConfig as DQNPerConfig
+    from operant.agents.dqn import RainbowConfig as RainbowConfig
     from operant.agents.off_policy import OffPolicy as OffPolicy
     from operant.agents.optimizer import GradientStep as GradientStep
     from operant.agents.optimizer import Hooks as Hooks

@@ -131,7 +131,7 @@ def build_own_network(
         if noisy and not any(isinstance(part, NoisyLinear) for part in module.modules()):
             raise UsageError(
                 f"{where}: has no noisy layer, and the agent explores by noise in weights; put "
-                f"operant.networks.NoisyLinear into it, or use --agent.noisy false"
+                f"operant.networks.NoisyLinear into it, or use --no-agent.noisy"
             )
         network = OwnNetwork(where, module, tuple(spaces), outputs)
         with _in_eval_mode(module), torch.no_grad():

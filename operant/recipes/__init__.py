@@ -13,6 +13,7 @@ from operant.recipes import (
     mujoco_tasks,
     pendulum,
     toy_text,
+    value_agents,
 )
 from operant.session.recipe import Recipe
 
@@ -25,6 +26,7 @@ RECIPES: tuple[Recipe, ...] = (
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
     *mujoco_tasks.RECIPES,
+    *value_agents.RECIPES,
 )
 
 __all__ = ["RECIPES"]

@@ -58,6 +58,7 @@ GLIMPSE: dict[str, dict[str, Any]] = {
     "a2c": {"entropy_coef": 0.03},
     "ppo": {"minibatch": 16, "epochs": 1},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
+    "rainbow": SOON,
     "sac": SOON,
 }
 

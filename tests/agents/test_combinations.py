@@ -38,6 +38,7 @@ LOSSES = {
     "a2c": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
+    "rainbow": ("loss",),
     "sac": ("critic_loss", "actor_loss", "ent_coef_loss"),
 }
 FEW = covering()
@@ -115,6 +116,13 @@ def test_the_network_reads_as_the_table_says(network: str, observation: str) -> 
     assert len(images) >= (network == "CNN" or observation == "image + vector")
     assert worker.network.recurrent == (network == "LSTM")
     worker.env.close()
+
+
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_rainbow_combines_as_dqn_does(network: str, observation: str, mask: bool) -> None:
+    test_it_trains(Combination("rainbow", network, observation, mask, "Discrete"))
 
 
 def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:

@@ -21,6 +21,8 @@ SMALL = {
     "a2c": [],
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "dqn-per": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "rainbow": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "sac": ["--agent.learning-starts=16"],
 }
 EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}

@@ -49,6 +49,15 @@ def test_every_agent_trains_and_goes_on_with_a_network_of_ones_own(
     assert "over 1 episodes" in call(["eval", str(whole), "--episodes", "1"]).out
 
 
+def test_an_agent_that_explores_by_noise_wants_it_in_a_network_of_ones_own(tmp_path: Path) -> None:
+    line = f"{AGENTS['rainbow']} --network"
+    refused = call(common(f"{line} own_agents:Perceptron"), tmp_path)
+    assert "own_agents:Perceptron': has no noisy layer" in refused.err
+    run = trained(f"{line} own_agents:NoisyPerceptron --steps 128", tmp_path)
+    agent: Any = operant.load(run).agent
+    assert len(agent.noisy) == 2  # one in the network, one in its target network
+
+
 def test_settings_are_flags_and_are_checked(tmp_path: Path) -> None:
     run = trained(f"{LINES['a2c']} --network {NET} --network.width 9", tmp_path)
     assert load_yaml(run / "config.yaml")["network"] == {
