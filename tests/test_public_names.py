@@ -12,9 +12,9 @@ import pytest
 
 NAMES = {
     "operant": "Policy Run build_and_train check_env load resume sweep train",
-    "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "DQNPerConfig RainbowConfig SACConfig Actor GradientStep Losses Optimizer PolicySelector "
-    "ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",
+    "operant.agents": "A2C AGENTS ActorCritic AgentBase DDPG DQN PPO SAC A2CConfig DDPGConfig "
+    "DQNConfig DQNPerConfig PPOConfig RainbowConfig SACConfig Actor GradientStep Losses Optimizer "
+    "PolicySelector ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
@@ -40,6 +40,7 @@ MEMBERS = {
     "network local_step_count reward_buffer hidden_state",
     "operant.agents.PPO": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
+    "operant.agents.DDPG": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",
     "operant.agents.TRPO": "act observe compute_loss output_space update",
     "operant.agents.VTrace": "act observe compute_loss output_space update",

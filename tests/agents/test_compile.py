@@ -52,6 +52,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"learning_starts": 20, "value_min": 0, "value_max": 100},
         },
     ),
+    "deterministic": (
+        "td3",
+        {
+            "env": {"id": "Pendulum-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16], "activation": "relu"},
+            "agent": {"learning_starts": 20, "batch_size": 16, "policy_every": 1},
+        },
+    ),
     "soft": (
         "sac",
         {

@@ -23,6 +23,10 @@ SMALL = {
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "dqn-per": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "rainbow": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "ddpg": ["--agent.learning-starts=16"],
+    "ddpg-per": ["--agent.learning-starts=16"],
+    "hddpg": ["--agent.learning-starts=16"],
+    "td3": ["--agent.learning-starts=16"],
     "sac": ["--agent.learning-starts=16"],
 }
 EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}

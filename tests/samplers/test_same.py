@@ -25,6 +25,10 @@ RUNS = [
     ("rainbow", "cartpole", 0),
     ("rainbow", "cartpole", 4),
     ("rainbow", "images", 0),
+    ("ddpg", "pendulum", 0),
+    ("ddpg", "pendulum", 4),
+    ("td3", "pendulum", 0),
+    ("td3", "pendulum", 4),
     ("sac", "pendulum", 4),
 ]
 
