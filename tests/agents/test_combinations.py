@@ -37,6 +37,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 LOSSES = {
     "a2c": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "trpo": ("policy_gradient_loss", "value_loss", "entropy_loss", "kl"),
+    "vtrace": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
     "sac": ("critic_loss", "actor_loss", "ent_coef_loss"),
 }
@@ -118,7 +120,7 @@ def test_the_network_reads_as_the_table_says(network: str, observation: str) -> 
 
 
 def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:
-    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (288, 225, 63)
+    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (432, 351, 81)
 
 
 @pytest.mark.parametrize("agent", BASES)

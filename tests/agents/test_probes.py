@@ -24,17 +24,19 @@ OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size":
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "max_grad_norm": 0, "optimizer": "adam"},
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
+    "trpo": {"length": 16, "minibatch": 32, "max_kl": 0.05},
+    "vtrace": {"length": 5, "max_grad_norm": 0, "optimizer": "adam", "entropy_coef": 0},
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "sac": 450}
+STEPS = {"a2c": 3000, "ppo": 1500, "trpo": 1500, "vtrace": 3000, "dqn": 700, "sac": 450}
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:
     cls = AGENTS[name].config
     steps = agent.pop("steps", STEPS[name])
-    rate = agent.pop("rate", 0.03 if name == "a2c" else 0.01)
+    rate = agent.pop("rate", 0.03 if name in ("a2c", "vtrace") else 0.01)
     settings: dict[str, Any] = (
         {"gamma": GAMMA, "lr": Schedule(rate, rate / 10, steps)} | SETTINGS[name] | agent
     )
@@ -70,7 +72,7 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
             members = [{k: x[..., i, :] for k, x in judged.items()} for i in range(2)]
             worth = torch.stack([expected(q, params) for q in members]).mean(0)
         else:
-            out = run(agent.network, observation)
+            out = run(getattr(agent, "critic", agent.network), observation)
             worth = out["value"].squeeze(-1) if "value" in out else out["q.action"].amax(-1)
     return worth.flatten().tolist()
 
@@ -128,6 +130,8 @@ def test_the_action_that_is_asked_for_and_what_it_is_worth(name: str) -> None:
 RECURRENT: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 8000, "length": 15},
     "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
+    "trpo": {"steps": 4000, "minibatch": 128},
+    "vtrace": {"steps": 8000, "length": 15},
     "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
     "sac": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25, "alpha": 0.02, "tau": 0.2}
     | {"learning_starts": 200, "rate": 0.02},
