@@ -11,6 +11,7 @@ from operant.recipes import (
     classic_control,
     minatar_games,
     mujoco_tasks,
+    on_policy,
     pendulum,
     toy_text,
 )
@@ -25,6 +26,7 @@ RECIPES: tuple[Recipe, ...] = (
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
     *mujoco_tasks.RECIPES,
+    *on_policy.RECIPES,
 )
 
 __all__ = ["RECIPES"]
