@@ -61,7 +61,7 @@ A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER =
 )
 TARGET_ENTROPY = "agents/target_entropy.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
-TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust.py"
+TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust_region.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 N_STEP = [
     ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),

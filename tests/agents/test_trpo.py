@@ -16,7 +16,7 @@ from torch.distributions import Categorical, Normal, kl_divergence
 from worked import Column, entries, masked, record, table
 from worked import policy_table as policy_of
 
-from operant.agents.advantages import values
+from operant.agents.advantages import advantages, values
 from operant.agents.trpo import TRPO, TRPOConfig
 from operant.core import tree
 from operant.core.experience import Experience, HiddenState, Tensors
@@ -250,6 +250,17 @@ def test_a_final_observation_is_judged_by_the_values_own_memory_of_the_episode()
     own = HiddenState({k: x for k, x in memory.items() if not k.startswith("actor.")})
     expected = agent.critic({"x": shown["x"][0, :1]}, own)[0]["value"].item()
     assert values(agent.critic, chunk, "critic")[1][2, 1].item() == pytest.approx(expected)
+
+
+def test_the_value_is_learned_from_its_own_memory() -> None:
+    agent = made("continuous", lstm=4, lr=Schedule(0.0), minibatch=15)
+    chunk = random_chunk(agent, "continuous", torch.Generator().manual_seed(1))
+    middle = {k: x + i for i, (k, x) in enumerate(sorted(chunk.hidden_state.items()))}
+    chunk = chunk._replace(hidden_state=middle, first=torch.zeros_like(chunk.first))
+    known = {k.removeprefix("critic."): x for k, x in middle.items() if k.startswith("critic.")}
+    batch = advantages(agent.critic, chunk._replace(hidden_state=known), GAMMA, LAM)
+    expected = 0.5 * batch.advantage[chunk.valid].square().mean().item()
+    assert updated(agent, chunk)["value_loss"] == pytest.approx(expected)
 
 
 def test_recurrent_policy_and_value_each_carry_their_own_memory_while_acting() -> None:
