@@ -69,11 +69,11 @@ def slow_step(chunk: Experience, advantage: Tensor, config: TRPOConfig) -> Any:
 
     def gain(x: Any) -> float:
         terms = zip(seen, taken, acted, good, strict=True)
-        return np.mean([softmax(x[s])[a] / math.exp(old) * g for s, a, old, g in terms])
+        return float(np.mean([softmax(x[s])[a] / math.exp(old) * g for s, a, old, g in terms]))
 
     def kl(x: Any) -> float:
         pairs = [(softmax(logits[s]), softmax(x[s])) for s in seen]
-        return np.mean([(p * np.log(p / q)).sum() for p, q in pairs])
+        return float(np.mean([(p * np.log(p / q)).sum() for p, q in pairs]))
 
     slope, fisher = np.zeros(8), config.damping * np.eye(8)
     for s, a, old, g in zip(seen, taken, acted, good, strict=True):
@@ -301,7 +301,9 @@ def random_chunk(agent: TRPO, kind: str, generator: torch.Generator) -> Experien
     for t in range(rows):
         action, memo = agent.act(tree.index(seen, t), state.reset(first[t]))
         state = memo.hidden_state
-        actions.append(action), memos.append(memo.tensors), states.append(state)
+        actions.append(action)
+        memos.append(memo.tensors)
+        states.append(state)
     flags = torch.rand(3, rows, envs, generator=generator)
     return Experience(
         observation=seen,

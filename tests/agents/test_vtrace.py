@@ -86,7 +86,7 @@ def slow(chunk: Experience, config: VTraceConfig) -> tuple[Tensor, Tensor]:
     [{}, {"rho": 1.5, "c": 0.7, "rho_policy": 2.0}, {"lam": 0.8}],
     ids=["as in the paper", "other bounds", "with lambda"],
 )
-def test_targets_and_advantages_are_those_of_a_loop(settings: dict[str, float]) -> None:
+def test_targets_and_advantages_are_those_of_a_loop(settings: dict[str, Any]) -> None:
     agent, chunk = vtrace(**settings), eventful()
     batch = agent.prepare(chunk)
     target, advantage = slow(chunk, agent.config)
