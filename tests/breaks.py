@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "a2c": "test_a2c.py",
     "ppo": "test_ppo.py",
+    "trpo": "test_trpo.py",
+    "vtrace": "test_vtrace.py",
     "dqn": "test_dqn.py",
     "rainbow": "test_rainbow.py",
     "sac": "test_sac*.py",
@@ -61,6 +63,7 @@ A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER =
 TARGET_ENTROPY = "agents/target_entropy.py"
 HEAD, ATOMS, NOISY, ACTOR = "agents/head.py", "ops/atoms.py", "networks/noisy.py", "agents/actor.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
+TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust_region.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 N_STEP = [
     ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
@@ -157,6 +160,77 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         UNROLL: [
             ("wasted steps learned from", "rows.valid.nonzero()", "(rows.valid | True).nonzero()"),
             ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
+        ],
+    },
+    "trpo": {
+        TRPO: [
+            ("deviations compared with themselves", "x.detach().clone() for", "x.detach() for"),
+            ("a step not taken back", "if found is None:", "if False:"),
+            ("ratio upside down", "log_prob - batch.log_prob", "batch.log_prob - log_prob"),
+            (
+                "advantages never standardised",
+                "if config.normalize_advantage",
+                "if False",
+            ),
+            ("masks forgotten in the divergence", "kl(old, new, masks)", "kl(old, new, {})"),
+            ("wasted steps learned from", "mean(gain, valid)", "mean(gain, None)"),
+            ("wasted steps in the divergence", "mean(kl, valid)", "mean(kl, None)"),
+            (
+                "value error against the advantage",
+                "value - batch.target",
+                "value - batch.advantage",
+            ),
+            ("one epoch", "batch, config.epochs", "batch, 1"),
+            (
+                "the policy in training mode",
+                "return self.critic_modules",
+                "return self.actor.mode_dependent",
+            ),
+            ("the value without its memory", "CriticState(critic, ()) if", "None if"),
+            ("the policy's memory for the value", "config.lam, NAME)", 'config.lam, "actor")'),
+        ],
+        TRUST: [
+            ("a divergence above the bound", "judged.kl <= max_kl", "judged.kl <= 2 * max_kl"),
+            ("a step that loses", "judged.gain > 0 and", "judged.gain < 0 and"),
+            ("no damping", "flatten(found) + damping * vector", "flatten(found)"),
+            ("half the divergence", "(2 * max_kl / curvature)", "(max_kl / curvature)"),
+            ("plain gradient", "conjugate_gradient(product, gradient, iterations)", "gradient"),
+            ("no backtracking", "shrink**i * step", "step"),
+            ("one iteration", "for _ in range(iterations)", "for _ in range(1)"),
+        ],
+        ADVANTAGES: [
+            ("a final observation without its memory", "k: x[1:][chunk", "k: 0 * x[1:][chunk"),
+            ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
+        ],
+    },
+    "vtrace": {
+        VTRACE: [
+            ("ratio upside down", "masks) - batch.log_prob", "masks) * -1 + batch.log_prob"),
+            ("old values", "chunk._replace(memo=known)", "chunk"),
+            ("bootstraps past the end of the task", "~chunk.terminated", "(chunk.valid | True)"),
+            ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
+            (
+                "traces into the next episode",
+                "config.lam * ~chunk.cut",
+                "config.lam * ~chunk.terminated",
+            ),
+            ("the policy's weight without a bound", ".clamp(max=config.rho_policy)", ""),
+            ("advantages without weight", "weight * (q - value)", "(q - value)"),
+            ("masks forgotten", "batch.action, masks)", "batch.action, {})"),
+            ("rho for c", "config.rho, config.c)", "config.c, config.rho)"),
+            ("value_coef dropped", "(self.config.value_coef,", "(1.0,"),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
+            (
+                "value error against the advantage",
+                "value - batch.target",
+                "value - batch.advantage",
+            ),
+        ],
+        RETURNS: [
+            ("errors without weight", "error = ratio.clamp(max=rho) *", "error = 1.0 *"),
+            ("traces without weight", "trace * ratio.clamp(max=c)", "trace"),
+            ("q of the value, not of v", "next_value + trace * later", "next_value"),
         ],
     },
     "dqn": {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import gymnasium
 import torch
+from sb3_contrib import TRPO
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -17,7 +18,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from benchmarks.suites import MAX_STEPS
 
-KINDS = {"a2c": A2C, "dqn": DQN, "ppo": PPO, "sac": SAC}
+KINDS = {"a2c": A2C, "dqn": DQN, "ppo": PPO, "sac": SAC, "trpo": TRPO}
 EPISODES, EVAL_SEED = 20, 1_000
 
 

@@ -25,7 +25,7 @@ from operant.core.experience import HiddenState, Metrics, Tensors
 from operant.core.protocols import Network, Parts, RolloutMemory
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space
-from operant.ops import policy, trust
+from operant.ops import policy, trust_region
 from operant.ops.distribution import distribution_for, masks_of
 
 
@@ -138,9 +138,9 @@ class TRPO(AgentBase):
         old = {name: x.detach().clone() for name, x in out.items()}
         gain, kl, entropy = self.surrogate(batch, old, out)
         gradient = torch.autograd.grad(gain, parameters, retain_graph=True, materialize_grads=True)
-        product = trust.fisher_product(kl, parameters, config.damping)
-        slope = trust.flatten(gradient)
-        step = trust.natural_step(slope, product, config.max_kl, config.cg_iterations)
+        product = trust_region.fisher_product(kl, parameters, config.damping)
+        slope = trust_region.flatten(gradient)
+        step = trust_region.natural_step(slope, product, config.max_kl, config.cg_iterations)
         found = self._line_search(batch, old, step, gain.item())
         for parameter, part in zip(parameters, gradient, strict=True):
             parameter.grad = -part  # of the loss, where torch's optimizers leave it
@@ -152,21 +152,25 @@ class TRPO(AgentBase):
             "line_search_success": float(found.gain > 0),
         }
 
-    def _line_search(self, batch: Any, old: Tensors, step: Tensor, before: float) -> trust.Judged:
+    def _line_search(
+        self, batch: Any, old: Tensors, step: Tensor, before: float
+    ) -> trust_region.Judged:
         """Take as much of a step as is good, or nothing."""
         config, parameters = self.config, list(self.network.parameters())
-        start = trust.flatten([p.detach() for p in parameters])
+        start = trust_region.flatten([p.detach() for p in parameters])
 
         @torch.no_grad()
-        def judge(step: Tensor) -> trust.Judged:
-            trust.assign(parameters, start + step)
+        def judge(step: Tensor) -> trust_region.Judged:
+            trust_region.assign(parameters, start + step)
             gain, kl, _ = self.surrogate(batch, old, self._outputs(batch))
-            return trust.Judged(gain.item() - before, kl.item())
+            return trust_region.Judged(gain.item() - before, kl.item())
 
-        found = trust.line_search(judge, step, config.max_kl, config.backtracks, config.shrink)
+        found = trust_region.line_search(
+            judge, step, config.max_kl, config.backtracks, config.shrink
+        )
         if found is None:
-            trust.assign(parameters, start)
-        return found or trust.Judged(0.0, 0.0)
+            trust_region.assign(parameters, start)
+        return found or trust_region.Judged(0.0, 0.0)
 
     def surrogate(self, batch: Any, old: Tensors, new: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Means over a batch: what the new policy gains, its divergence from the old, its entropy.

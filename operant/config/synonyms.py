@@ -20,8 +20,17 @@ SYNONYMS: dict[str, str] = {
     "agent.minibatch": "batch_size minibatch_size mini_batch_size sgd_minibatch_size",
     "agent.batch_size": "minibatch minibatch_size mini_batch_size train_batch_size",
     "agent.epochs": "n_epochs num_epochs update_epochs k_epochs ppo_epochs num_sgd_iter "
-    "repeat_per_collect",
+    "repeat_per_collect n_critic_updates vf_iters train_v_iters critic_update_times",
     "agent.clip": "clip_range clip_coef clip_param clip_ratio eps_clip ratio_clip clip_epsilon",
+    "agent.max_kl": "target_kl max_kld kl_max_delta kl_max_change delta",
+    "agent.damping": "cg_damping damping_coeff cg_reg_coeff",
+    "agent.cg_iterations": "cg_max_steps cg_iters cg_iterations_max conjugate_iterations",
+    "agent.backtracks": "line_search_max_iter max_backtracks backtrack_iters "
+    "line_search_backtracks",
+    "agent.shrink": "line_search_shrinking_factor backtrack_coeff backtrack_ratio",
+    "agent.rho": "clip_rho_threshold vtrace_clip_rho_threshold rho_bar isw_clip_rho",
+    "agent.c": "clip_c_threshold c_bar isw_clip_c",
+    "agent.rho_policy": "clip_pg_rho_threshold vtrace_clip_pg_rho_threshold",
     "agent.entropy_coef": "ent_coef entropy_coeff entropy_coefficient entropy_weight "
     "entropy_loss_coeff entropy_beta",
     "agent.alpha": "ent_coef temperature init_temperature initial_alpha entropy_coef",

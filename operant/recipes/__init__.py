@@ -11,6 +11,7 @@ from operant.recipes import (
     classic_control,
     minatar_games,
     mujoco_tasks,
+    on_policy,
     pendulum,
     toy_text,
     value_agents,
@@ -26,6 +27,7 @@ RECIPES: tuple[Recipe, ...] = (
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
     *mujoco_tasks.RECIPES,
+    *on_policy.RECIPES,
     *value_agents.RECIPES,
 )
 

@@ -57,17 +57,23 @@ OFF_POLICY = {"length": 3, "learning_starts": 100, "batch_size": 64, "sequence":
 LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "a2c": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
+    "trpo": {"length": 16, "max_kl": 0.1, "lr": Schedule(0.01), "minibatch": 128},
+    "vtrace": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
     "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
-# That this takes at most.
-STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "ddpg": 3_200, "sac": 3_200}
+STEPS = {  # that this takes at most
+    **{"a2c": 16_000, "ppo": 6_000, "trpo": 8_000, "vtrace": 16_000},
+    **{"dqn": 3_200, "ddpg": 3_200, "sac": 3_200},
+}
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {
     "a2c": {"entropy_coef": 0.03},
     "ppo": {"minibatch": 16, "epochs": 1},
+    "trpo": {"minibatch": 16, "epochs": 1},
+    "vtrace": {"entropy_coef": 0.03},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
     "rainbow": SOON,
     "ddpg": SOON,

@@ -38,6 +38,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 LOSSES = {
     "a2c": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "trpo": ("policy_gradient_loss", "value_loss", "entropy_loss", "kl"),
+    "vtrace": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
     "rainbow": ("loss",),
     "ddpg": ("critic_loss", "actor_loss"),

@@ -24,6 +24,7 @@ from operant.networks.ensemble import Ensemble
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
+    "vtrace": {"length": 4},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "ddpg": {"learning_starts": 0, "batch_size": 8},

@@ -27,6 +27,8 @@ OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size":
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "max_grad_norm": 0, "optimizer": "adam"},
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
+    "trpo": {"length": 16, "minibatch": 32, "max_kl": 0.05},
+    "vtrace": {"length": 5, "max_grad_norm": 0, "optimizer": "adam", "entropy_coef": 0},
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     "rainbow": {"target_every": 20, "updates_per_step": 0.5, "atoms": 33}
     | {"value_min": -2.0, "value_max": 6.0, "n_step": 2}
@@ -35,8 +37,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "rainbow": 1200, "ddpg": 1000, "sac": 450}
-RATES = {"a2c": 0.03, "ddpg": 0.02}  # learning rates; 0.01 for the others
+STEPS = {
+    **{"a2c": 3000, "ppo": 1500, "trpo": 1500, "vtrace": 3000},
+    **{"dqn": 700, "rainbow": 1200, "ddpg": 1000, "sac": 450},
+}
+RATES = {"a2c": 0.03, "vtrace": 0.03, "ddpg": 0.02}  # learning rates; 0.01 for the others
 CONTINUOUS = ("ddpg",)  # agents that take no discrete actions
 
 
@@ -88,7 +93,8 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
             push = run(agent.network, observation)["policy.action"].tanh()
             worth = run(agent.critics.network, observation | {"action.action": push})["value"]
         else:
-            worth = run(agent.network, observation)["value"].squeeze(-1)
+            out = run(getattr(agent, "critic", agent.network), observation)
+            worth = out["value"].squeeze(-1)
     return worth.flatten().tolist()
 
 
@@ -150,6 +156,8 @@ def test_the_action_that_is_asked_for_and_what_it_is_worth(name: str) -> None:
 RECURRENT: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 8000, "length": 15},
     "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
+    "trpo": {"steps": 4000, "minibatch": 128},
+    "vtrace": {"steps": 8000, "length": 15},
     "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
     "rainbow": {"steps": 2400, "sequence": 3, "n_step": 1},
     "ddpg": {"steps": 2000, "sequence": 3, "updates_per_step": 0.5, "tau": 0.2}

@@ -16,7 +16,7 @@ from torch.distributions import Categorical, Normal, kl_divergence
 from worked import Column, entries, masked, record, table
 from worked import policy_table as policy_of
 
-from operant.agents.advantages import values
+from operant.agents.advantages import advantages, values
 from operant.agents.trpo import TRPO, TRPOConfig
 from operant.core import tree
 from operant.core.experience import Experience, HiddenState, Tensors
@@ -69,11 +69,11 @@ def slow_step(chunk: Experience, advantage: Tensor, config: TRPOConfig) -> Any:
 
     def gain(x: Any) -> float:
         terms = zip(seen, taken, acted, good, strict=True)
-        return np.mean([softmax(x[s])[a] / math.exp(old) * g for s, a, old, g in terms])
+        return float(np.mean([softmax(x[s])[a] / math.exp(old) * g for s, a, old, g in terms]))
 
     def kl(x: Any) -> float:
         pairs = [(softmax(logits[s]), softmax(x[s])) for s in seen]
-        return np.mean([(p * np.log(p / q)).sum() for p, q in pairs])
+        return float(np.mean([(p * np.log(p / q)).sum() for p, q in pairs]))
 
     slope, fisher = np.zeros(8), config.damping * np.eye(8)
     for s, a, old, g in zip(seen, taken, acted, good, strict=True):
@@ -252,6 +252,17 @@ def test_a_final_observation_is_judged_by_the_values_own_memory_of_the_episode()
     assert values(agent.critic, chunk, "critic")[1][2, 1].item() == pytest.approx(expected)
 
 
+def test_the_value_is_learned_from_its_own_memory() -> None:
+    agent = made("continuous", lstm=4, lr=Schedule(0.0), minibatch=15)
+    chunk = random_chunk(agent, "continuous", torch.Generator().manual_seed(1))
+    middle = {k: x + i for i, (k, x) in enumerate(sorted(chunk.hidden_state.items()))}
+    chunk = chunk._replace(hidden_state=middle, first=torch.zeros_like(chunk.first))
+    known = {k.removeprefix("critic."): x for k, x in middle.items() if k.startswith("critic.")}
+    batch = advantages(agent.critic, chunk._replace(hidden_state=known), GAMMA, LAM)
+    expected = 0.5 * batch.advantage[chunk.valid].square().mean().item()
+    assert updated(agent, chunk)["value_loss"] == pytest.approx(expected)
+
+
 def test_recurrent_policy_and_value_each_carry_their_own_memory_while_acting() -> None:
     agent = made("continuous", lstm=4)
     _, memo = agent.act({"x": torch.ones(3, 2)}, agent.initial_state(3))
@@ -290,7 +301,9 @@ def random_chunk(agent: TRPO, kind: str, generator: torch.Generator) -> Experien
     for t in range(rows):
         action, memo = agent.act(tree.index(seen, t), state.reset(first[t]))
         state = memo.hidden_state
-        actions.append(action), memos.append(memo.tensors), states.append(state)
+        actions.append(action)
+        memos.append(memo.tensors)
+        states.append(state)
     flags = torch.rand(3, rows, envs, generator=generator)
     return Experience(
         observation=seen,

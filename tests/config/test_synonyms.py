@@ -47,6 +47,23 @@ OF_AGENT: dict[str, dict[str, str]] = {
         "clip_range": "agent.clip",
         "batch_size": "agent.minibatch",
     },
+    "trpo": {
+        "gae_lambda": "agent.lam",
+        "n_steps": "agent.length",
+        "target_kl": "agent.max_kl",
+        "n_critic_updates": "agent.epochs",
+        "batch_size": "agent.minibatch",
+        "cg_damping": "agent.damping",
+        "cg_max_steps": "agent.cg_iterations",
+        "line_search_max_iter": "agent.backtracks",
+        "line_search_shrinking_factor": "agent.shrink",
+    },
+    "vtrace": {
+        **ACTOR_CRITIC,
+        "clip_rho_threshold": "agent.rho",
+        "clip_c_threshold": "agent.c",
+        "clip_pg_rho_threshold": "agent.rho_policy",
+    },
     "dqn": {
         **REPLAY,
         "target_update_interval": "agent.target_every",

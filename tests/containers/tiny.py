@@ -28,6 +28,8 @@ PENDULUMS = ("sac", "ddpg", "ddpg-per", "hddpg", "td3")  # agents for continuous
 AGENTS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "entropy_coef": 0.01, "lr": Schedule(1e-3, 0.0, 200)},
     "ppo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
+    "trpo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
+    "vtrace": {"length": 5, "lr": Schedule(1e-3, 0.0, 200)},
     "dqn": {
         "length": 4,
         "epsilon": Schedule(1.0, 0.1, 150),

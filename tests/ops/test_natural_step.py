@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from torch import Tensor
 
 from operant.ops.distribution import distribution_for
-from operant.ops.trust import (
+from operant.ops.trust_region import (
     Judged,
     assign,
     conjugate_gradient,

@@ -20,6 +20,8 @@ from operant.session.try_out import try_out
 SMALL = {
     "a2c": [],
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "trpo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "vtrace": [],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "dqn-per": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "rainbow": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],

@@ -19,6 +19,8 @@ from operant.session.try_out import try_out
 OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 8, "length": 4}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 13, "minibatch": 32, "epochs": 2},
+    "trpo": {"length": 13, "minibatch": 32, "epochs": 2},
+    "vtrace": {"length": 13},
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
     "rainbow": {"atoms": 7, "sequence": 3, **OFF},
     "ddpg": {"updates_per_step": 0.1, "exploration": "ornstein-uhlenbeck", **OFF},

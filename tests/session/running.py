@@ -34,6 +34,9 @@ PENDULUM = (
 AGENTS = {
     "a2c": "train a2c --env.num-envs 2 --steps 400",
     "ppo": f"{PPO} --steps 400",
+    "trpo": "train trpo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2 "
+    "--steps 300",
+    "vtrace": "train vtrace --env.num-envs 2 --steps 400",
     "dqn": DQN,
     "rainbow": DQN.replace("dqn", "rainbow"),
     "ddpg": f"{PENDULUM.format('ddpg')} --agent.exploration ornstein-uhlenbeck",
