@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from operant.agents.a2c import A2CConfig, ActorCritic
+from operant.agents.acer import ACER, ACERConfig, ACERVTrace, ACERVTraceConfig
 from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
@@ -30,6 +31,10 @@ DISCRETE, ANY = "discrete", "discrete, continuous"
 AGENTS: dict[str, Algorithm] = {
     "a2c": Algorithm(ActorCritic, A2CConfig, POLICY_GRADIENT, ANY, "arXiv:1602.01783"),
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
+    "acer": Algorithm(ACER, ACERConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224"),
+    "acer-vtrace": Algorithm(
+        ACERVTrace, ACERVTraceConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224, 1802.01561"
+    ),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
     "sac": Algorithm(SAC, SACConfig, ACTOR_CRITIC, ANY, "arXiv:1812.05905"),

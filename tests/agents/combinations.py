@@ -39,6 +39,15 @@ NO_LIST = (
     "action {!r} is {}: DQN takes the best of finitely many actions, and a Box has no such list; "
     "use sac or ppo"
 )
+ONE_DISCRETE = (
+    "{}: ACER learns the Q-value of each choice of one Discrete action, over which it takes "
+    "expectations; use ppo, or list all choices as one Discrete in a wrapper"
+)
+SEVERAL = {
+    "MultiDiscrete": "action 'action' is MultiDiscrete([3 2])",
+    "Box": f"action 'action' is {BOX.format(2)}",
+    "Dict": "actions 'choice', 'amount' are several",
+}
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "
     "take the mask out of the observation"
@@ -48,15 +57,17 @@ OFF_POLICY = {"length": 3, "learning_starts": 100, "batch_size": 64, "sequence":
 LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "a2c": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
+    "acer": {"length": 6, "learning_starts": 100, "lr": Schedule(5e-3)},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
-STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "sac": 3_200}  # that this takes at most
+STEPS = {"a2c": 16_000, "ppo": 6_000, "acer": 8_000, "dqn": 3_200, "sac": 3_200}  # that this takes at most
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {
     "a2c": {"entropy_coef": 0.03},
     "ppo": {"minibatch": 16, "epochs": 1},
+    "acer": {"learning_starts": 16, "batch_size": 8},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
     "sac": SOON,
 }
@@ -81,6 +92,8 @@ class Combination:
         """Why it cannot mean anything, as the error says; empty if it can."""
         if self.mask and self.action == "Box":
             return NO_MASK.format(BOX.format(2))
+        if self.agent == "acer" and self.action != "Discrete":
+            return ONE_DISCRETE.format(SEVERAL[self.action])
         if self.agent == "dqn" and self.action == "Box":
             return NO_LIST.format("action", BOX.format(2))
         if self.agent == "dqn" and self.action == "Dict":

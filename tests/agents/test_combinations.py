@@ -37,6 +37,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 LOSSES = {
     "a2c": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "acer": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
     "sac": ("critic_loss", "actor_loss", "ent_coef_loss"),
 }
@@ -126,7 +127,8 @@ def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:
 def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete"))))
+    action = "Discrete" if agent == "acer" else "MultiDiscrete"
+    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, action))))
     monkeypatch.setattr(actor, "masks_of", lambda *_: {})
     with pytest.raises(EnvironmentFault, match="forbidden by the action mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from operant.agents.acer import ACER
 from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
@@ -24,11 +25,12 @@ OFF: dict[str, Any] = {"learning_starts": 50, "replay_size": 2000, "batch_size":
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "max_grad_norm": 0, "optimizer": "adam"},
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
+    "acer": {"length": 5, "entropy_coef": 0.0, "max_grad_norm": 0, "replay_ratio": 2.0} | OFF,
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "sac": 450}
+STEPS = {"a2c": 3000, "ppo": 1500, "acer": 2000, "dqn": 700, "sac": 450}
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:
@@ -72,6 +74,7 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
         else:
             out = run(agent.network, observation)
             worth = out["value"].squeeze(-1) if "value" in out else out["q.action"].amax(-1)
+            worth = expected(out, out) if isinstance(agent, ACER) else worth
     return worth.flatten().tolist()
 
 
@@ -128,6 +131,7 @@ def test_the_action_that_is_asked_for_and_what_it_is_worth(name: str) -> None:
 RECURRENT: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 8000, "length": 15},
     "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
+    "acer": {"steps": 3000, "length": 6},
     "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
     "sac": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25, "alpha": 0.02, "tau": 0.2}
     | {"learning_starts": 200, "rate": 0.02},

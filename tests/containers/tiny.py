@@ -19,6 +19,13 @@ from operant.session.try_out import try_out
 AGENTS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "entropy_coef": 0.01, "lr": Schedule(1e-3, 0.0, 200)},
     "ppo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
+    "acer": {
+        "length": 5,
+        "lr": Schedule(1e-3, 0.0, 200),
+        "replay_size": 120,
+        "learning_starts": 30,
+        "batch_size": 4,
+    },
     "dqn": {
         "length": 4,
         "epsilon": Schedule(1.0, 0.1, 150),

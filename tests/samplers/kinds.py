@@ -19,6 +19,7 @@ from operant.session.try_out import try_out
 OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 8, "length": 4}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 13, "minibatch": 32, "epochs": 2},
+    "acer": {**OFF, "length": 6},
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }

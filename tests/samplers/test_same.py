@@ -20,6 +20,8 @@ RUNS = [
     ("ppo", "images", 4),
     ("ppo", "masked", 0),
     ("ppo", "dicts", 4),
+    ("acer", "cartpole", 0),
+    ("acer", "cartpole", 4),
     ("dqn", "cartpole", 0),
     ("dqn", "images", 0),
     ("sac", "pendulum", 4),

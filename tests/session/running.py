@@ -31,6 +31,7 @@ DQN = f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400"
 AGENTS = {
     "a2c": "train a2c --env.num-envs 2 --steps 400",
     "ppo": f"{PPO} --steps 400",
+    "acer": f"train acer --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400",
     "dqn": DQN,
     "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
     "--steps 160",
