@@ -12,9 +12,10 @@ import pytest
 
 NAMES = {
     "operant": "Policy Run build_and_train check_env load resume sweep train",
-    "operant.agents": "A2C AGENTS ActorCritic AgentBase DDPG DQN PPO SAC A2CConfig DDPGConfig "
-    "DQNConfig DQNPerConfig PPOConfig RainbowConfig SACConfig Actor GradientStep Losses Optimizer "
-    "PolicySelector ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",
+    "operant.agents": "A2C ACER ACERConfig ACERVTrace ACERVTraceConfig AGENTS ActorCritic AgentBase "
+    "DDPG DQN PPO SAC A2CConfig DDPGConfig DQNConfig DQNPerConfig PPOConfig RainbowConfig SACConfig "
+    "Actor GradientStep Losses Optimizer PolicySelector ActorCriticVTrace TRPO TRPOConfig VTrace "
+    "VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
@@ -28,7 +29,7 @@ NAMES = {
     "operant.networks": "CustomNetwork Identity1D Identity2D Identity3D Identity4D LSTM MLP "
     "ModularNetwork NatureCNN NetworkConfig NoisyLinear SubModule SubModule1D SubModule2D "
     "SubModule3D SubModule4D build_network",
-    "operant.ops": "ActionDistribution distribution_for gae n_step vtrace",
+    "operant.ops": "ActionDistribution distribution_for gae n_step retrace vtrace",
     "operant.processes": "WorkerPool WorkerProcess",
     "operant.samplers": "AlternatingSampler AsyncSampler BaseCollector BaseSampler Collector "
     "Evaluation Explorer ParallelSampler SerialSampler",
@@ -39,6 +40,7 @@ MEMBERS = {
     "operant.containers.LocalWorker": "run agent env environment exp_cache experience_cache "
     "network local_step_count reward_buffer hidden_state",
     "operant.agents.PPO": "act observe compute_loss output_space update",
+    "operant.agents.ACER": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
     "operant.agents.DDPG": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",

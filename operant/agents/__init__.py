@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from operant.agents.a2c import A2C as A2C
     from operant.agents.a2c import A2CConfig as A2CConfig
     from operant.agents.a2c import ActorCritic as ActorCritic
+    from operant.agents.acer import ACER as ACER
+    from operant.agents.acer import ACERConfig as ACERConfig
+    from operant.agents.acer import ACERVTrace as ACERVTrace
+    from operant.agents.acer import ACERVTraceConfig as ACERVTraceConfig
     from operant.agents.actor import ActionSelector as ActionSelector
     from operant.agents.actor import Actor as Actor
     from operant.agents.actor import PolicySelector as PolicySelector

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from operant.agents.a2c import A2CConfig, ActorCritic
+from operant.agents.acer import ACER, ACERConfig, ACERVTrace, ACERVTraceConfig
 from operant.agents.ddpg import DDPG, DDPGConfig, DDPGPerConfig, HDDPGConfig, TD3Config
 from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
 from operant.agents.ppo import PPO, PPOConfig
@@ -35,6 +36,10 @@ AGENTS: dict[str, Algorithm] = {
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
     "trpo": Algorithm(TRPO, TRPOConfig, POLICY_GRADIENT, ANY, "arXiv:1502.05477"),
     "vtrace": Algorithm(ActorCriticVTrace, VTraceConfig, POLICY_GRADIENT, ANY, "arXiv:1802.01561"),
+    "acer": Algorithm(ACER, ACERConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224"),
+    "acer-vtrace": Algorithm(
+        ACERVTrace, ACERVTraceConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224, 1802.01561"
+    ),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
     "rainbow": Algorithm(DQN, RainbowConfig, VALUE, DISCRETE, "arXiv:1710.02298"),

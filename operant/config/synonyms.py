@@ -35,7 +35,7 @@ SYNONYMS: dict[str, str] = {
     "entropy_loss_coeff entropy_beta",
     "agent.alpha": "ent_coef temperature init_temperature initial_alpha entropy_coef",
     "agent.learn_alpha": "autotune auto_alpha learnable_temperature automatic_entropy_tuning",
-    "agent.value_coef": "vf_coef value_loss_coef value_loss_coeff vf_loss_coeff critic_coef",
+    "agent.value_coef": "vf_coef q_coef value_loss_coef value_loss_coeff vf_loss_coeff critic_coef",
     "agent.max_grad_norm": "max_gradient_norm clip_grad_norm grad_clip gradient_clip",
     "agent.normalize_advantage": "norm_adv normalize_adv advantage_normalization",
     "agent.replay_size": "buffer_size replay_buffer_size replay_capacity memory_size",
@@ -43,9 +43,13 @@ SYNONYMS: dict[str, str] = {
     "min_buffer_size random_steps start_training",
     "agent.updates_per_step": "gradient_steps num_gradient_steps update_per_step utd utd_ratio "
     "replay_ratio training_intensity",
+    "agent.truncation": "correction_term importance_weight_clipping_factor "
+    "importance_weight_truncation c_max",
+    "agent.trust": "delta trust_region_delta max_kl_divergence trust_region_threshold",
     "agent.target_every": "target_update_interval target_network_frequency target_update_freq "
     "target_network_update_freq target_update_period target_update_every",
-    "agent.tau": "polyak polyak_tau soft_update_tau target_update_tau update_rate",
+    "agent.tau": "polyak polyak_tau soft_update_tau target_update_tau update_rate "
+    "trust_region_alpha",
     "agent.critics": "n_critics num_critics twin_q clipped_double_q",
     "agent.policy_every": "policy_delay policy_freq policy_frequency update_actor_freq "
     "actor_update_interval",

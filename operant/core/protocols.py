@@ -157,8 +157,11 @@ class ReplayMemory(Memory, Protocol):
 
     stored: int  # valid steps ever stored
 
+    @property
+    def rows(self) -> int: ...  # rows ever written of every environment
     def holds(self, length: int) -> bool: ...  # whether a window of so many steps can be drawn
     def sample(self, batch_size: int, length: int = 1) -> Drawn: ...
+    def newest(self, length: int) -> Experience: ...  # the last rows of every environment
     def prioritize(self, place: Array | Tensor, error: Tensor) -> None: ...
 
 

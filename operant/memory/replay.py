@@ -141,6 +141,16 @@ class ExperienceReplay:
         places, weight = self._draw(batch_size, length)
         return Drawn(self._windows(places, length), weight, places)
 
+    def newest(self, length: int) -> Experience:
+        """The last `length` rows of every environment, `[length, B]`, as `sample` gives windows.
+
+        Where an episode ended, one of them shows its final observation and is not valid.
+        """
+        if self.ring is None or self.count.min() < length:
+            raise no_start(length, self.size)
+        rows = (self.cursor - length) % self.capacity
+        return self._windows(rows * len(rows) + np.arange(len(rows)), length)
+
     def _windows(self, places: Array, length: int) -> Experience:
         assert self.ring is not None
         envs = len(self.count)
@@ -196,6 +206,11 @@ class ExperienceReplay:
         self.written = np.where(closed, self.written, written)
         self.count = np.where(closed, self.count, count)
         self.cursor = self.written % self.capacity
+
+    @property
+    def rows(self) -> int:
+        """Rows ever written of every environment: its steps, and a row after each episode."""
+        return int(min(self.written, default=0))
 
     def ready(self) -> bool:
         """Whether enough was stored to learn from."""

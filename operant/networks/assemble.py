@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,6 +29,8 @@ from operant.networks.submodule import Chain, SubModule, identity
 from operant.networks.vector import MLP, Activation
 
 Reader = Literal["auto", "nature", "small", "flat"]
+Q_VALUES = "q."  # what outputs that hold Q-values begin with
+ESTIMATES = ("value", Q_VALUES)  # of returns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ def build_network(
             separate = all(
                 _reader(config.image, _shape(space)) == "flat" for space in seen.values()
             )
-        owners = {name: _owner(name) if separate else "policy" for name in outputs}
+        owners = {name: _owner(name, outputs) if separate else "policy" for name in outputs}
         networks = {
             owner: _build_one(
                 config, seen, {n: s for n, s in outputs.items() if owners[n] == owner}, late or {}
@@ -105,7 +107,11 @@ def lend_seed(generator: torch.Generator | None) -> Iterator[None]:
         yield
 
 
-def _owner(output: str) -> str:
+def _owner(output: str, outputs: Iterable[str]) -> str:
+    """The network behind an output; Q-values beside a policy are apart from it, as values are."""
+    policy = not all(name.startswith(ESTIMATES) for name in outputs)
+    if policy and output.startswith(Q_VALUES):
+        return "value"
     return output if is_value(output) else "policy"
 
 

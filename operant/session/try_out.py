@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from operant.config import dump_yaml
 from operant.core.errors import UsageError
+from operant.core.experience import Tensors
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
@@ -18,7 +20,7 @@ from operant.envs.env_checks import check_quickly
 from operant.envs.interface import Interface
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
-from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
+from operant.memory.replay_settings import Footprint, UniformReplayConfig, footprint
 from operant.memory.storage import free_space
 from operant.networks.assemble import NetworkConfig, min_weights
 from operant.session.build import Trial, build_agent
@@ -119,7 +121,7 @@ def preview(config: RunConfig) -> str:
 def check_memory(trial: Trial) -> None:
     """Refuse a run that this machine has no memory for, or whose replay buffer is too small."""
     config = trial.config
-    replay = config.agent if isinstance(config.agent, ReplayConfig) else None
+    replay = config.agent if isinstance(config.agent, UniformReplayConfig) else None
     try:
         if replay is not None:
             check_room(replay.replay_size, config.agent.length, config.env.num_envs)
@@ -147,7 +149,7 @@ def installed() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _check_disk(trial: Trial, replay: ReplayConfig | None) -> None:
+def _check_disk(trial: Trial, replay: UniformReplayConfig | None) -> None:
     if replay is None or not replay.replay_dir:
         return
     size, free = replay_needed(trial).rows, free_space(replay.replay_dir)
@@ -173,7 +175,7 @@ def memory_needed(trial: Trial) -> dict[str, int]:
     row += sum(x.nbytes for x in agent.initial_state(1).values())
     sizes["rollout"] = (config.agent.length + 1) * config.env.num_envs * (row + observation)
     on_disk = {}
-    if isinstance(config.agent, ReplayConfig):
+    if isinstance(config.agent, UniformReplayConfig):
         rows, priorities = replay_needed(trial)
         sizes[BATCH] = config.agent.batch_size * (row + observation)
         sizes |= {"priorities": priorities} if priorities else {}
@@ -187,9 +189,18 @@ def memory_needed(trial: Trial) -> dict[str, int]:
 def replay_needed(trial: Trial) -> Footprint:
     """Bytes of the replay buffer of a run, when it is full."""
     config, spaces, agent, *_ = trial
-    assert isinstance(config.agent, ReplayConfig)
+    assert isinstance(config.agent, UniformReplayConfig)
     state, envs = agent.initial_state(1), config.env.num_envs
-    return footprint(config.agent, spaces, state, envs, config.agent.length)
+    _, memo = agent.act(_zeros(spaces), state, explore=False)  # draws and counts nothing
+    return footprint(config.agent, spaces, state, envs, config.agent.length, memo.tensors)
+
+
+def _zeros(spaces: Spaces) -> Tensors:
+    """One row of observations."""
+    return {
+        name: torch.from_numpy(np.zeros((1, *(space.shape or ())), space.dtype or np.int64))
+        for name, space in spaces.observation.items()
+    }
 
 
 def _nbytes(space: Space) -> int:

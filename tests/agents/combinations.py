@@ -48,6 +48,15 @@ NO_GRADIENT = (
     "action {!r} is {}: a deterministic policy follows the gradient of Q by the action, and a "
     "discrete action has none; use sac, ppo or dqn"
 )
+ONE_DISCRETE = (
+    "{}: ACER learns the Q-value of each choice of one Discrete action, over which it takes "
+    "expectations; use ppo, or list all choices as one Discrete in a wrapper"
+)
+SEVERAL = {
+    "MultiDiscrete": "action 'action' is MultiDiscrete([3 2])",
+    "Box": f"action 'action' is {BOX.format(2)}",
+    "Dict": "actions 'choice', 'amount' are several",
+}
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "
     "take the mask out of the observation"
@@ -59,12 +68,13 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
     "trpo": {"length": 16, "max_kl": 0.1, "lr": Schedule(0.01), "minibatch": 128},
     "vtrace": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
+    "acer": {"length": 6, "learning_starts": 100, "lr": Schedule(5e-3)},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
     "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
 STEPS = {  # that this takes at most
-    **{"a2c": 16_000, "ppo": 6_000, "trpo": 8_000, "vtrace": 16_000},
+    **{"a2c": 16_000, "ppo": 6_000, "trpo": 8_000, "vtrace": 16_000, "acer": 8_000},
     **{"dqn": 3_200, "ddpg": 3_200, "sac": 3_200},
 }
 # One update after 32 steps, the first half of which are random.
@@ -74,6 +84,7 @@ GLIMPSE: dict[str, dict[str, Any]] = {
     "ppo": {"minibatch": 16, "epochs": 1},
     "trpo": {"minibatch": 16, "epochs": 1},
     "vtrace": {"entropy_coef": 0.03},
+    "acer": {"learning_starts": 16, "batch_size": 8},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
     "rainbow": SOON,
     "ddpg": SOON,
@@ -100,6 +111,8 @@ class Combination:
         """Why it cannot mean anything, as the error says; empty if it can."""
         if self.mask and self.action == "Box":
             return NO_MASK.format(BOX.format(2))
+        if self.agent == "acer" and self.action != "Discrete":
+            return ONE_DISCRETE.format(SEVERAL[self.action])
         if self.agent == "dqn" and self.action == "Box":
             return NO_LIST.format("action", BOX.format(2))
         if self.agent == "dqn" and self.action == "Dict":

@@ -40,6 +40,7 @@ LOSSES = {
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "trpo": ("policy_gradient_loss", "value_loss", "entropy_loss", "kl"),
     "vtrace": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "acer": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
     "rainbow": ("loss",),
     "ddpg": ("critic_loss", "actor_loss"),
@@ -138,7 +139,8 @@ def test_only_masks_over_nothing_maxima_over_a_box_and_slopes_of_choices_are_ref
 def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete"))))
+    action = "Discrete" if agent == "acer" else "MultiDiscrete"
+    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, action))))
     monkeypatch.setattr(actor, "masks_of", lambda *_: {})
     with pytest.raises(EnvironmentFault, match="forbidden by the action mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)

@@ -36,6 +36,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"length": 16},
         },
     ),
+    "windows": (
+        "acer",
+        {
+            "env": {"id": "CartPole-v1", "num_envs": 8},
+            "network": {"hidden": [16, 16]},
+            "agent": {"length": 16, "learning_starts": 20, "batch_size": 4},
+        },
+    ),
     "values": (
         "dqn",
         {
@@ -133,6 +141,21 @@ def test_compiled_learning_from_a_replay_is_plain_learning(name: str, programs: 
             for step, case in zip(agent.descents, cases, strict=True):
                 assert step.program is not step.differentiate
                 found, expected = step.program(*case), step.differentiate(*case)
+                torch.testing.assert_close(found, expected, **NEAR)
+    finally:
+        container.close()
+
+
+def test_one_program_learns_from_new_steps_and_from_replayed_windows() -> None:
+    container = learner("windows")
+    agent: Any = container.agent
+    try:
+        assert compiled_by(lambda: container.run(512)) == 1
+        assert agent.updates > 4
+        step = agent.descents[0]
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for batch in (agent.memory.newest(16), agent.memory.sample(4, 16).experience):
+                found, expected = step.program(batch), step.differentiate(batch)
                 torch.testing.assert_close(found, expected, **NEAR)
     finally:
         container.close()

@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
     "vtrace": {"length": 4},
+    "acer": {"length": 4, "learning_starts": 0, "batch_size": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "ddpg": {"learning_starts": 0, "batch_size": 8},
@@ -70,7 +71,9 @@ def make(name: str) -> Any:
 
 
 def chunk() -> Experience:
-    return record(*[Column([0, 1, 2, 3, 4], [1.0, 0.0, 1.0, 0.0], truncated=(2,))] * 4)
+    found = record(*[Column([0, 1, 2, 3, 4], [1.0, 0.0, 1.0, 0.0], truncated=(2,))] * 4)
+    logits = torch.zeros(4, 4, 2).log_softmax(-1)
+    return found._replace(memo=found.memo | {"logits": logits})
 
 
 def modes(agent: Any) -> set[tuple[bool, bool, bool]]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from operant.agents.acer import ACER
 from operant.agents.ddpg import DDPG
 from operant.agents.dqn import DQN
 from operant.agents.modes import noisy_layers
@@ -29,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
     "trpo": {"length": 16, "minibatch": 32, "max_kl": 0.05},
     "vtrace": {"length": 5, "max_grad_norm": 0, "optimizer": "adam", "entropy_coef": 0},
+    "acer": {"length": 5, "entropy_coef": 0.0, "max_grad_norm": 0, "replay_ratio": 2.0} | OFF,
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     "rainbow": {"target_every": 20, "updates_per_step": 0.5, "atoms": 33}
     | {"value_min": -2.0, "value_max": 6.0, "n_step": 2}
@@ -38,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
 STEPS = {
-    **{"a2c": 3000, "ppo": 1500, "trpo": 1500, "vtrace": 3000},
+    **{"a2c": 3000, "ppo": 1500, "trpo": 1500, "vtrace": 3000, "acer": 2000},
     **{"dqn": 700, "rainbow": 1200, "ddpg": 1000, "sac": 450},
 }
 RATES = {"a2c": 0.03, "vtrace": 0.03, "ddpg": 0.02}  # learning rates; 0.01 for the others
@@ -94,7 +96,7 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
             worth = run(agent.critics.network, observation | {"action.action": push})["value"]
         else:
             out = run(getattr(agent, "critic", agent.network), observation)
-            worth = out["value"].squeeze(-1)
+            worth = expected(out, out) if isinstance(agent, ACER) else out["value"].squeeze(-1)
     return worth.flatten().tolist()
 
 
@@ -158,6 +160,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
     "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
     "trpo": {"steps": 4000, "minibatch": 128},
     "vtrace": {"steps": 8000, "length": 15},
+    "acer": {"steps": 3000, "length": 6},
     "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
     "rainbow": {"steps": 2400, "sequence": 3, "n_step": 1},
     "ddpg": {"steps": 2000, "sequence": 3, "updates_per_step": 0.5, "tau": 0.2}

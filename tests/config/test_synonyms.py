@@ -64,6 +64,15 @@ OF_AGENT: dict[str, dict[str, str]] = {
         "clip_c_threshold": "agent.c",
         "clip_pg_rho_threshold": "agent.rho_policy",
     },
+    "acer": {
+        **{k: REPLAY[k] for k in ("buffer_size", "warmup_steps")},
+        **{k: ACTOR_CRITIC[k] for k in ("n_steps", "ent_coef", "vf_coef")},
+        "importance_weight_clipping_factor": "agent.truncation",
+        "trust_region_delta": "agent.trust",
+        "q_coef": "agent.value_coef",
+        "trust_region_alpha": "agent.tau",
+        "polyak": "agent.tau",
+    },
     "dqn": {
         **REPLAY,
         "target_update_interval": "agent.target_every",

@@ -12,6 +12,7 @@ STEPS = 120
 SETTINGS: list[tuple[str, int, str]] = [
     *((agent, lstm, "simple") for agent in AGENTS for lstm in (0, 4)),
     *((agent, 0, "native") for agent in ("a2c", "ppo", "dqn")),
+    ("acer", 0, "native"),
     ("ppo", 4, "native"),
     ("dqn", 4, "native"),
     ("ppo", 0, "subproc"),

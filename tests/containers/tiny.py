@@ -30,6 +30,13 @@ AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
     "trpo": {"length": 16, "minibatch": 16, "epochs": 2, "lr": Schedule(1e-3, 0.0, 200)},
     "vtrace": {"length": 5, "lr": Schedule(1e-3, 0.0, 200)},
+    "acer": {
+        "length": 5,
+        "lr": Schedule(1e-3, 0.0, 200),
+        "replay_size": 120,
+        "learning_starts": 30,
+        "batch_size": 4,
+    },
     "dqn": {
         "length": 4,
         "epsilon": Schedule(1.0, 0.1, 150),

@@ -21,6 +21,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 13, "minibatch": 32, "epochs": 2},
     "trpo": {"length": 13, "minibatch": 32, "epochs": 2},
     "vtrace": {"length": 13},
+    "acer": {**OFF, "length": 6},
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
     "rainbow": {"atoms": 7, "sequence": 3, **OFF},
     "ddpg": {"updates_per_step": 0.1, "exploration": "ornstein-uhlenbeck", **OFF},

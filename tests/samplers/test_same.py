@@ -24,6 +24,8 @@ RUNS = [
     ("trpo", "dicts", 4),
     ("vtrace", "masked", 0),
     ("vtrace", "pendulum", 4),
+    ("acer", "cartpole", 0),
+    ("acer", "cartpole", 4),
     ("dqn", "cartpole", 0),
     ("dqn", "images", 0),
     ("rainbow", "cartpole", 0),

@@ -37,6 +37,7 @@ AGENTS = {
     "trpo": "train trpo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2 "
     "--steps 300",
     "vtrace": "train vtrace --env.num-envs 2 --steps 400",
+    "acer": f"train acer --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400",
     "dqn": DQN,
     "rainbow": DQN.replace("dqn", "rainbow"),
     "ddpg": f"{PENDULUM.format('ddpg')} --agent.exploration ornstein-uhlenbeck",

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 from operant.agents.dqn import DQNConfig
 from operant.core.errors import UsageError
-from operant.core.experience import HiddenState
+from operant.core.experience import Decision, HiddenState, Memo
 from operant.core.spaces import Spaces
 from operant.envs.env_settings import EnvConfig
 from operant.session.build import Trial
@@ -42,6 +42,9 @@ class Small:
 
     def initial_state(self, batch_size: int) -> HiddenState:
         return HiddenState()
+
+    def act(self, observation: Any, state: HiddenState, explore: bool) -> Decision:
+        return {}, Memo({}, HiddenState())
 
 
 def trial(spaces: Spaces = FRAMES, num_envs: int = 8, **settings: Any) -> Trial:
