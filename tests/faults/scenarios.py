@@ -1,7 +1,7 @@
 """Every fault scenario that one machine can have, the tests that play it, and their table.
 
 `python tests/faults/scenarios.py` runs these tests, the slow ones too, and writes
-`docs/faults.md` from what came of them.
+`docs/faults.md` from what came of them; given reports of pytest, `--junitxml`, from those.
 """
 
 from __future__ import annotations
@@ -377,9 +377,9 @@ class Outcome(NamedTuple):
         return f"passed ({self.passed})" + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def outcomes(report: Path) -> dict[int, Outcome]:
-    """What a report of pytest says of each scenario."""
-    cases = list(ElementTree.parse(report).iter("testcase"))
+def outcomes(reports: list[Path]) -> dict[int, Outcome]:
+    """What reports of pytest say of each scenario."""
+    cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
     return {one.number: _outcome(one, cases) for one in SCENARIOS}
 
 
@@ -454,8 +454,9 @@ def run_all(report: Path, *more: str) -> int:
 
 
 if __name__ == "__main__":
+    given = [Path(word) for word in sys.argv[1:] if word.endswith(".xml")]
     with tempfile.TemporaryDirectory() as directory:
         where = Path(directory) / "report.xml"
-        code = run_all(where, *sys.argv[1:])
-        PAGE.write_text(page(outcomes(where)))
+        code = 0 if given else run_all(where, *sys.argv[1:])
+        PAGE.write_text(page(outcomes(given or [where])))
     sys.exit(code)
