@@ -62,7 +62,10 @@ SCENARIOS = (
         4,
         "an environment raises in its constructor, `reset` or `step`",
         "the run ends with one line that names it; the traceback is in `error.txt`",
-        (f"{WORKERS}test_an_exception_of_an_environment_ends_the_run_with_its_place",),
+        (
+            f"{WORKERS}test_an_exception_of_an_environment_ends_the_run_with_its_place",
+            f"{WORKERS}test_a_constructor_that_raises_is_refused_before_there_is_a_run",
+        ),
         within=2,
     ),
     Scenario(

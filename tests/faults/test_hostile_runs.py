@@ -21,7 +21,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "play": ("play RUN --record made.gif",),
     "plot": ("plot RUN", "plot RUN --metric eval/mean_reward --out made.png"),
     "compare": ("compare RUN --json", "compare --runs ."),
-    "sweep": ("sweep --resume RUN --jobs 1 --quiet", f"sweep --config RUN/config.yaml {SMALL}"),
+    "sweep": (
+        "sweep --resume RUN --jobs 1 --quiet",
+        f"sweep --config RUN/config.yaml --seeds 1 {SMALL}",
+    ),
     "doctor": ("doctor RUN", "doctor RUN --json"),
     "list": ("list CartPole",),
     "check-env": ("check-env CartPole-v1 --steps 5",),
