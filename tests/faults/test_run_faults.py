@@ -147,7 +147,7 @@ def test_a_run_whose_network_was_changed_is_not_resumed(
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    process = started(f"{AGENTS['a2c']} {COMMON} --steps 1e9", tmp_path)
+    process = started(f"{AGENTS['a2c']} {COMMON} --steps 1e9 --compile off", tmp_path)
     result = call(["resume", str(only_run(tmp_path)), "--quiet"])
     process.terminate()
     assert process.wait(60) == 143
