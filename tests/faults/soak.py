@@ -37,6 +37,7 @@ SAMPLERS = {
     "alternating": "--sampler alternating --env.manager subproc --env.workers 2",
     "async": "--sampler async --env.workers 2",
 }
+ENDING = 300.0  # seconds after SIGTERM; one is plenty unless others have the machine
 WARM_UP = 0.2  # share of the time that is not counted: caches fill, and Python imports late
 GROWTH = 8.0  # MiB by which memory may differ at the end: the collector of garbage comes and goes
 SHARED = re.compile(r"(/memfd:|/dev/shm/|/dev/zero)")
@@ -98,7 +99,7 @@ class Soak:
         tree = [self.process, *self.process.children(recursive=True)]
         self.popen.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            self.popen.wait(60)
+            self.popen.wait(ENDING)
         alive = running(tree[1:], 20)
         self.popen.kill()
         left = sum(1 for _ in self.temporary.rglob("*"))

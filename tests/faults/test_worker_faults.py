@@ -79,6 +79,14 @@ def test_an_exception_of_an_environment_ends_the_run_with_its_place(
     watch.check(4, tmp_path / "record")
 
 
+def test_a_constructor_that_raises_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    result = train(tmp_path, "serial", mode="throw", place="construct", index=-1)
+    assert (result.code, result.err.count("\n")) == (2, 1), result.err
+    assert "cannot be made: RuntimeError: the simulator broke" in result.err
+    assert len(fault_env.events(tmp_path / "record")) == 1
+    assert not list(tmp_path.glob("runs/*"))
+
+
 @pytest.mark.parametrize(
     ("mode", "place", "sampler"),
     [("hang", "step", "alternating"), ("stop", "step", "parallel"), ("hang", "reset", "parallel")],

@@ -7,12 +7,13 @@ import json
 import os
 import pickle
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hostile import Canary, replace_file, resign
 
 from operant.core.errors import CheckpointError
 from operant.session.checkpoint.checkpoint import load, newest, save
@@ -35,23 +36,6 @@ def assert_falls_back(good: Path) -> None:
     assert newest(good.parent, heard.append).state["step"] == 1
     assert len(heard) == 1
     assert good.name in heard[0]
-
-
-def resign(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a manifest and make its own hash right again, as an attacker would."""
-    manifest = json.loads((path / "MANIFEST.json").read_text())
-    del manifest["sha256"]
-    change(manifest)
-    text = json.dumps(manifest, sort_keys=True).encode()
-    manifest["sha256"] = hashlib.sha256(text).hexdigest()
-    (path / "MANIFEST.json").write_text(json.dumps(manifest))
-
-
-def replace_file(path: Path, name: str, content: bytes) -> None:
-    """Put other bytes into a checkpoint and make every hash agree with them."""
-    (path / name).write_bytes(content)
-    found = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    resign(path, lambda manifest: manifest["files"].update({name: found}))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -132,16 +116,6 @@ def test_a_manifest_entry_of_the_wrong_kind_is_refused(good: Path, entry: Any) -
     resign(good, lambda manifest: manifest["files"].update({"state.json": entry}))
     with pytest.raises(CheckpointError, match=r"state\.json: has \d+ bytes, not"):
         load(good)
-
-
-class Canary:
-    """Leaves a file where it was unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
 
 
 @pytest.mark.parametrize("name", ["state.json", "tensors.safetensors"])
