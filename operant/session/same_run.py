@@ -22,6 +22,11 @@ HARMLESS = re.compile(
     r"|env\.(workers|step_timeout|max_restarts)|agent\.replay_(dir|compress)"
 )
 ROUNDING = re.compile(r"threads|device|compile")  # the same computation, up to rounding
+# Values that give the same rollouts and save the same state.
+ALIKE: dict[str, set[Any]] = {
+    "sampler": {"serial", "parallel", "alternating"},
+    "env.manager": {"simple", "subproc"},
+}
 SHARE_OF_RUN = re.compile(r"% of \d+\)$")
 MAX_LISTED = 8  # changes that an error lists
 
@@ -36,6 +41,8 @@ class Change(NamedTuple):
     @property
     def decisive(self) -> bool:
         """Whether it makes another run of it."""
+        if self.name in ALIKE:
+            return not {self.before, self.now} <= ALIKE[self.name]
         return not (HARMLESS.fullmatch(self.name) or ROUNDING.fullmatch(self.name))
 
     def __str__(self) -> str:

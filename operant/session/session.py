@@ -139,8 +139,15 @@ class Session:
             current = state()
             broken = not_finite(current.get("container", {}).get("agent", {}))
             why = reasons()
-            told = {"broken": broken, "extra": {SETTINGS: self.settings}}
-            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=why, **told)
+            checkpoint.save(
+                self.checkpoints,
+                step,
+                current,
+                keep=keep,
+                reasons=why,
+                broken=broken,
+                extra={SETTINGS: self.settings},
+            )
             self.failed_saves = 0
         except (CheckpointError, OSError) as error:
             self.failed_saves += 1

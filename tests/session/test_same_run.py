@@ -15,6 +15,7 @@ from operant.config import dump_yaml, load_yaml
 from operant.core.errors import UsageError
 from operant.session import versions
 from operant.session.checkpoint.checkpoint import newest
+from operant.session.same_run import Change
 
 A2C = "train a2c --env.num-envs 2 --agent.length 8 --steps 64"
 
@@ -102,6 +103,21 @@ def test_force_goes_on_with_another_run_and_from_then_on_with_that_one(run: Path
     assert load_yaml(run / "config.yaml")["agent"]["gamma"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "now", "decisive"),
+    [
+        ("sampler", "serial", "parallel", False),
+        ("sampler", "serial", "async", True),
+        ("env.manager", "simple", "subproc", False),
+        ("env.manager", "simple", "native", True),
+    ],
+)
+def test_what_gives_the_same_rollouts_is_the_same_run(
+    name: str, before: str, now: str, decisive: bool
+) -> None:
+    assert Change(name, before, now).decisive == decisive
+
+
 def test_a_run_that_nobody_touched_says_nothing(run: Path) -> None:
     assert resumed(run) == (0, "")
 
@@ -161,3 +177,13 @@ def test_doctor_tells_changed_settings_and_other_libraries(
     assert f"note: {path}: was saved with numpy " in result.out
     assert f"agent.gamma = 0.5, was 0.99 at {path.name}; resuming needs --force" in result.out
     assert f"log_every = 32, was 64 at {path.name}\n" in result.out
+
+
+def test_a_flipped_byte_in_the_log_is_told_when_the_run_is_resumed(run: Path) -> None:
+    log = run / "metrics.jsonl"
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    code, said = resumed(run)
+    told = f"operant: warning: {log}: was altered since its checkpoint; what it shows may be wrong"
+    assert (code, said) == (0, f"{told}\n")
