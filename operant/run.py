@@ -26,6 +26,7 @@ from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
 from operant.session.figures import summary
 from operant.session.load_run import load_agent
+from operant.session.output import lasting_output
 from operant.session.run_directory import DONE, find_run
 from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner
@@ -92,7 +93,7 @@ def train(
     network: see `networks/by_path.py`. `recipe` names the settings to start from, `"none"` gives
     the plain defaults. `name` is that of the run directory. `from_run` is a run whose weights it
     starts from. `callbacks` are functions and objects, or their names: see `operant.callbacks`.
-    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
+    Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt once the run is saved.
     """
     check_not_imported()
     called = {"callbacks": [name_of_callback(x) for x in callbacks]} if callbacks else {}
@@ -132,7 +133,7 @@ def resume(
 
 
 def _train(session: Session, quiet: bool) -> Run:
-    with session:
+    with lasting_output(), session:
         runner = Runner(session)
         try:
             runner.train(progress_of(runner, quiet))

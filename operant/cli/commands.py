@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from operant.cli.options import (
 from operant.config import parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
+from operant.session.output import output_to_stderr
 from operant.session.run_directory import DONE, find_run, shown
 
 if TYPE_CHECKING:
@@ -92,8 +94,9 @@ def evaluate(argv: list[str]) -> int:
     from operant.run import evaluate as evaluated  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
-    config, agent = _agent(words, options)
-    found = evaluated(config, agent, options.episodes, options.seed)
+    with output_to_stderr() if options.json else nullcontext():
+        config, agent = _agent(words, options)
+        found = evaluated(config, agent, options.episodes, options.seed)
     if options.json:
         print(json.dumps(found))
     else:
