@@ -8,31 +8,33 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 PREFIX = "pymp-"  # of multiprocessing's temporary directories
 
 
-def remove_if_orphaned(directory: Path, parent: int) -> None:
+def remove_if_orphaned(directory: str, parent: int) -> None:
     """Remove the directory, unless the program is still there and uses it."""
-    if os.getppid() != parent:
-        shutil.rmtree(directory, ignore_errors=True)
+    if os.getppid() == parent:
+        return
+    with suppress(OSError):  # the program removed it itself
+        for name in os.listdir(directory):
+            os.unlink(f"{directory}/{name}")
+        os.rmdir(directory)
 
 
-def socket_directory() -> Path | None:
-    """The temporary directory of the socket that this process listens on, if there is one."""
+def socket_directory() -> str:
+    """The temporary directory of the socket that this process listens on, or an empty string."""
     for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else ():
         with suppress(OSError, ValueError):
             with socket.socket(fileno=os.dup(int(name))) as line:
                 address = line.getsockname()
-            path = Path(address if isinstance(address, str) else "").parent
-            if path.name.startswith(PREFIX):
-                return path
-    return None
+            directory = address.rpartition("/")[0] if isinstance(address, str) else ""
+            if directory.rpartition("/")[2].startswith(PREFIX):
+                return directory
+    return ""
 
 
 if "multiprocessing.forkserver" in " ".join(sys.orig_argv) and (found := socket_directory()):

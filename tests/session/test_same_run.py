@@ -177,3 +177,13 @@ def test_doctor_tells_changed_settings_and_other_libraries(
     assert f"note: {path}: was saved with numpy " in result.out
     assert f"agent.gamma = 0.5, was 0.99 at {path.name}; resuming needs --force" in result.out
     assert f"log_every = 32, was 64 at {path.name}\n" in result.out
+
+
+def test_a_flipped_byte_in_the_log_is_told_when_the_run_is_resumed(run: Path) -> None:
+    log = run / "metrics.jsonl"
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    code, said = resumed(run)
+    told = f"operant: warning: {log}: was altered since its checkpoint; what it shows may be wrong"
+    assert (code, said) == (0, f"{told}\n")
