@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from operant import __version__
 from operant.cli import check_env, commands, compare, doctor, options, sweep
 from operant.cli.interrupt import ended_by_signals
+from operant.cli.streams import prepare_streams
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -117,6 +118,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; an error is one line on standard error and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    prepare_streams()
     if "" not in sys.path:
         sys.path.append("")  # so that modules here can be imported; last, or they hide others
     if words[:1] in (["train"], ["resume"]):

@@ -101,11 +101,18 @@ def _checkpoint(found: checkpoint.Checkpoint) -> Iterator[Finding]:
         names = ", ".join(broken[:3])
         yield Finding(True, f"{found.path}: {names} hold NaN or infinity")
     for name, version in sorted(found.manifest["versions"].items()):
-        here = importlib.metadata.version(name)
+        here = _installed(name)
         if version != here:
             yield Finding(False, f"{found.path}: was written with {name} {version}, here is {here}")
     for reason in found.manifest["reasons"]:
         yield Finding(False, f"{found.path}: not exact: {reason}")
+
+
+def _installed(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return "none"
 
 
 def _log_against(run: Path, newest: checkpoint.Checkpoint) -> Iterator[Finding]:
