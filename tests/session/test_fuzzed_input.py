@@ -40,8 +40,18 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=5,
 )
+
+
+def plain(value: Any) -> Any:
+    """A default as a flag or a file has it."""
+    kept = value is None or isinstance(value, bool | int | float | str | dict)
+    return value if kept else [*value] if isinstance(value, tuple) else str(value)
+
+
 AGENT_NAMES = st.sampled_from(sorted(AGENTS))
-PATHS = {name: [leaf.path for leaf in leaves(run_config(name))] for name in AGENTS}
+PATHS = {
+    name: {leaf.path: plain(leaf.value) for leaf in leaves(run_config(name))} for name in AGENTS
+}
 SKIPPED = ("threads", "sampler", "compile", "env.id", "callbacks", "env.wrappers")
 
 
@@ -49,9 +59,14 @@ SKIPPED = ("threads", "sampler", "compile", "env.id", "callbacks", "env.wrappers
 def settings_of_an_agent(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """An agent, and values for some of its settings, or for what is nearly one."""
     agent = draw(AGENT_NAMES)
-    known = st.sampled_from([path for path in PATHS[agent] if path not in SKIPPED])
-    paths = known | st.builds(lambda path, more: path + more, known, TEXTS)
-    return agent, draw(st.dictionaries(paths, VALUES, min_size=1, max_size=3))
+    known = {path: x for path, x in PATHS[agent].items() if path not in SKIPPED}
+    values: dict[str, Any] = {}
+    for path in draw(st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=3)):
+        how = draw(st.integers(0, 8))  # mostly a value that is right, or one of its type
+        name = path + draw(TEXTS) if how == 0 else path
+        near = st.just(known[path]) if how < 6 else NUMBERS if how < 8 else VALUES
+        values[name] = draw(near)
+    return agent, values
 
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +91,7 @@ def mutated(draw: st.DrawFn, text: str) -> str:
 
 
 def written(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ",".join(map(str, value)) or "[]" if isinstance(value, list) else str(value)
 
 
 def round_trip(session: Session, *_: Any) -> int:
