@@ -19,7 +19,7 @@ from operant.core.spaces import Spaces
 from operant.envs.env_settings import EnvConfig
 from operant.session.build import Trial
 from operant.session.run_settings import run_config
-from operant.session.try_out import check_memory, human, memory_needed
+from operant.session.try_out import BATCH, check_memory, human, memory_needed
 
 GIB = 2**30
 FRAMES = Spaces(
