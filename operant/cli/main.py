@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from operant import __version__
 from operant.cli import check_env, commands, compare, doctor, options, sweep
 from operant.cli.interrupt import ended_by_signals
+from operant.cli.streams import prepare_streams
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -124,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; an error is one line on standard error and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_missing_streams()
+    prepare_streams()
     with lasting_output(stdout=words[:1] in TRAINING):
         return _main(words)
 

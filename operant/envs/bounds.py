@@ -28,7 +28,8 @@ class BoundsCheck:
 
     def __init__(self, env_id: str, spaces: dict[str, Space], index: int = 0) -> None:
         self.env_id = env_id
-        self.boxes = {k: box for k, box in spaces.items() if _bounded(box)} if index == 0 else {}
+        known: dict[str, Any] = {name: x for name, x in spaces.items() if _bounded(x)}
+        self.boxes = known if index == 0 else {}
 
     def __call__(self, observation: Arrays, step: int) -> None:
         """Warn if something is out of bounds, and look no more."""

@@ -203,11 +203,15 @@ def _start_from(agent: Agent, run: Path) -> dict[str, Any]:
 def _check_begun(run: Path) -> None:
     """Refuse to begin anew what was to start from another run, and was ended before its save."""
     about = run / rundir.PROVENANCE
-    origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
-    if origin and not checkpoint.listing(run / CHECKPOINTS):
+    try:
+        origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
+        named = origin["run"] if origin else ""
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise UsageError(f"{about}: is not what a run writes there; remove it to go on") from None
+    if named and not checkpoint.listing(run / CHECKPOINTS):
         raise CheckpointError(
-            f"{run}: was to start from the weights of {origin['run']} and ended before it saved "
-            f"them; train it again with --from {origin['run']}"
+            f"{run}: was to start from the weights of {named} and ended before it saved "
+            f"them; train it again with --from {named}"
         )
 
 

@@ -26,7 +26,8 @@ class Returning(gymnasium.Env[Any, Any]):
     action_space = gs.Discrete(2)
 
     def __init__(self, step: Returned, reset: Returned | None = None, **box: Any) -> None:
-        self.observation_space = gs.Box(**{"low": -1, "high": 1, "shape": (2,)} | box)
+        about: Any = {"low": -1, "high": 1, "shape": (2,)} | box
+        self.observation_space = gs.Box(**about)
         self.returned, self.again, self.t, self.resets = step, reset, 0, 0
 
     def fine(self) -> Any:
@@ -45,7 +46,7 @@ class Returning(gymnasium.Env[Any, Any]):
 
 def play(env: GymEnv, steps: int = 2) -> tuple[Any, ...]:
     env.reset(0)
-    return [env.step({"action": np.int64(0)}) for _ in range(steps)][-1]
+    return [env.step({"action": np.array(0)}) for _ in range(steps)][-1]
 
 
 def broken_text() -> Any:

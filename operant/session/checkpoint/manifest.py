@@ -51,13 +51,24 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if set(manifest["files"]) != {STATE, TENSORS}:
         found = sorted(manifest["files"])
         raise CheckpointError(f"{where}: names the files {found}; expected {STATE} and {TENSORS}")
-    if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
+    if manifest.pop("sha256", None) != _own_hash(manifest) or not _is_typed(manifest):
         raise CheckpointError(f"{where}: was altered")
     return manifest
 
 
 def _has_dicts(manifest: dict[str, Any], *names: str) -> bool:
     return all(isinstance(manifest.get(name), dict) for name in names)
+
+
+def _is_typed(manifest: dict[str, Any]) -> bool:
+    """Whether its fields have the types that they are written with."""
+    texts = [*manifest["versions"].values(), *_list(manifest.get("reasons"))]
+    kinds = [type(manifest.get(name)) for name in ("step", "exact", "reasons")]
+    return kinds == [int, bool, list] and all(isinstance(text, str) for text in texts)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def verify(path: Path) -> dict[str, Any]:
