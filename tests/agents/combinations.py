@@ -58,7 +58,9 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "a2c": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
-    "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
+    "ddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.5, "critics": 2, "exploration_scale": 0.2}
+    | {"learning_starts": 200},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
 # That this takes at most.
