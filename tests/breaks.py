@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "a2c": "test_a2c.py",
     "ppo": "test_ppo.py",
+    "acer": "test_acer.py",
     "dqn": "test_dqn.py",
     "sac": "test_sac*.py",
 }
@@ -57,7 +58,7 @@ A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER =
         *("critics", "optimizer"),
     )
 )
-TARGET_ENTROPY = "agents/target_entropy.py"
+TARGET_ENTROPY, ACER = "agents/target_entropy.py", "agents/acer.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 N_STEP = [
@@ -155,6 +156,62 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         UNROLL: [
             ("wasted steps learned from", "rows.valid.nonzero()", "(rows.valid | True).nonzero()"),
             ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
+        ],
+    },
+    "acer": {
+        ACER: [
+            (
+                "wasted rows learned from",
+                "q - target), batch.valid)",
+                "q - target), None)",
+            ),
+            (
+                "ratios of what was not decided",
+                "torch.where(batch.valid.unsq",
+                "torch.where((batch.valid | True).unsq",
+            ),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("gain minimised", "policy=-policy.", "policy=policy."),
+            ("no trust region", "if not self.config.trust", "if True"),
+            (
+                "a trust region around itself",
+                "unroll(self.average.network, b",
+                "unroll(self.network, b",
+            ),
+            (
+                "average policy never moves",
+                "self.average.polyak_update(self.config.tau)",
+                "pass",
+            ),
+            ("values with a gradient", ".sum(-1).detach()", ".sum(-1)"),
+            ("replay before learning starts", "self.memory.ready() and", "True and"),
+            (
+                "as many replays every time",
+                "self.random.poisson(self.config.replay_ratio)",
+                "int(self.config.replay_ratio)",
+            ),
+            ("masks forgotten", "return masks_of(", "return {} and masks_of("),
+            ("V-trace of the value, not of the action", "*bounds)[1]", "*bounds)[0]"),
+            ("V-trace's bounds dropped", "trace, *bounds)", "trace)"),
+        ],
+        RETURNS: [
+            (
+                "carried back by the row's own ratio",
+                "carried = torch.cat((ratio[1:], torch.zeros_like(ratio[:1])))",
+                "carried = ratio",
+            ),
+            (
+                "ratios not cut off",
+                "ratio = log_ratio.exp().clamp(max=1)",
+                "ratio = log_ratio.exp()",
+            ),
+        ],
+        POLICY: [
+            ("no bias correction", ".clamp(min=0) * q", ".clamp(min=0) * 0 * q"),
+            ("importance weights not cut off", ".clamp(max=log(bound)) - log", " - log"),
+            ("the trust region's bound dropped", "keepdim=True) - bound)", "keepdim=True))"),
+            ("divergence the wrong way", "k = -(average - log_prob)", "k = -(log_prob - average)"),
+            ("pushed out of the trust region", "gradient - excess", "gradient + excess"),
         ],
     },
     "dqn": {

@@ -52,6 +52,7 @@ class ACERConfig(UniformReplayConfig, AgentConfig):
     lr: Rate = Schedule(7e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim
     gamma: Fraction = 0.99  # discount factor
+    lam: Fraction = 1.0  # lambda of Retrace; less than 1: less variance, more bias
     replay_size: Count = 50_000  # size of the replay buffer, in environment steps
     batch_size: Count = 16  # windows in a batch
     replay_ratio: NotNegative = 4.0  # updates from replay for each one from new steps, on average
@@ -212,8 +213,7 @@ class ACER(AgentBase):
         self, batch: Experience, log_ratio: Tensor, q: Tensor, state_value: Tensor
     ) -> Tensor:
         """Retrace targets `[T, B]` of the actions taken; `state_value` has one row more."""
-        trace = (~batch.cut).to(q.dtype)
-        discount = self.config.gamma * ~batch.terminated
+        trace, discount = self.config.lam * ~batch.cut, self.config.gamma * ~batch.terminated
         return returns.retrace(log_ratio, batch.reward, q, state_value[1:], discount, trace)
 
     def log_probs(self, out: Tensors, batch: Experience) -> Tensor:
@@ -239,7 +239,7 @@ class ACERVTrace(ACER):
         self, batch: Experience, log_ratio: Tensor, q: Tensor, state_value: Tensor
     ) -> Tensor:
         """q_t = r_t + γ v_{t+1} `[T, B]` of the actions taken."""
-        trace, discount = (~batch.cut).to(q.dtype), self.config.gamma * ~batch.terminated
+        trace, discount = self.config.lam * ~batch.cut, self.config.gamma * ~batch.terminated
         now, after, bounds = state_value[:-1], state_value[1:], (self.config.rho, self.config.c)
         return returns.vtrace(log_ratio, batch.reward, now, after, discount, trace, *bounds)[1]
 

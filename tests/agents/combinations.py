@@ -46,7 +46,7 @@ ONE_DISCRETE = (
 SEVERAL = {
     "MultiDiscrete": "action 'action' is MultiDiscrete([3 2])",
     "Box": f"action 'action' is {BOX.format(2)}",
-    "Dict": "actions 'choice', 'amount' are several",
+    "Dict": "actions 'amount', 'choice' are several",
 }
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "
@@ -61,7 +61,13 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
-STEPS = {"a2c": 16_000, "ppo": 6_000, "acer": 8_000, "dqn": 3_200, "sac": 3_200}  # that this takes at most
+STEPS = {
+    "a2c": 16_000,
+    "ppo": 6_000,
+    "acer": 8_000,
+    "dqn": 3_200,
+    "sac": 3_200,
+}  # that this takes at most
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {

@@ -107,7 +107,7 @@ class Slow:
 
     def __init__(self, agent: Any, batch: Experience, b: int) -> None:
         self.agent, self.batch, self.b, self.steps = agent, batch, b, len(batch.reward)
-        module = agent.network.module
+        module, self.lam = agent.network.module, agent.config.lam
         self.pi, self.q = self.softmax(module.policy), module.q.tolist()
         self.average = self.softmax(agent.average.network.module.policy)
         self.v = [self.expected(t) for t in range(self.steps + 1)]
@@ -153,7 +153,7 @@ class Slow:
         if self.goes_on(t):
             a = self.action(t + 1)
             error = self.retrace(t + 1) - self.q[self.state(t + 1)][a]
-            later = min(1.0, self.ratio(t + 1, a)) * error
+            later = self.lam * min(1.0, self.ratio(t + 1, a)) * error
         return float(self.at("reward", t) + self.discount(t) * (self.v[t + 1] + later))
 
     def v_trace(self, t: int) -> float:
@@ -161,13 +161,13 @@ class Slow:
         error = self.at("reward", t) + self.discount(t) * self.v[t + 1] - self.v[t]
         later = self.v_trace(t + 1) - self.v[t + 1] if self.goes_on(t) else 0.0
         rho, c = min(self.agent.config.rho, ratio), min(self.agent.config.c, ratio)
-        return float(self.v[t] + rho * error + self.discount(t) * c * later)
+        return float(self.v[t] + rho * error + self.discount(t) * self.lam * c * later)
 
     def target(self, t: int) -> float:
         if not isinstance(self.agent, ACERVTrace):
             return self.retrace(t)
-        after = self.v_trace(t + 1) if self.goes_on(t) else self.v[t + 1]
-        return float(self.at("reward", t) + self.discount(t) * after)
+        later = self.v_trace(t + 1) - self.v[t + 1] if self.goes_on(t) else 0.0
+        return float(self.at("reward", t) + self.discount(t) * (self.v[t + 1] + self.lam * later))
 
     def z(self, t: int) -> list[float]:
         """The policy's gradient by probability, zero where an action is forbidden."""
@@ -221,7 +221,7 @@ def moved_average(agent: Any) -> Any:
 
 SETTINGS: list[dict[str, Any]] = [
     {"trust": 0.0},
-    {"trust": 0.05},
+    {"trust": 0.05, "lam": 0.7},
     {"trust": 1.0, "truncation": 1.5},
     {"trust": 0.0, "truncation": 0.5},
 ]
