@@ -5,6 +5,7 @@
 """
 
 from operant.recipes import (
+    actor_critic_replay,
     atari_games,
     box2d_games,
     cartpole,
@@ -25,6 +26,7 @@ RECIPES: tuple[Recipe, ...] = (
     *minatar_games.RECIPES,
     *atari_games.RECIPES,
     *mujoco_tasks.RECIPES,
+    *actor_critic_replay.RECIPES,
 )
 
 __all__ = ["RECIPES"]

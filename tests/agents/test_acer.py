@@ -326,6 +326,17 @@ def test_of_own_actions_the_gradient_is_that_of_a2c_with_the_same_advantage(kind
     torch.testing.assert_close(gradients(agent, batch, "policy")[0], expected, rtol=1e-4, atol=1e-6)
 
 
+def test_the_entropy_bonus_is_the_mean_entropy_of_what_was_decided() -> None:
+    agent, batch = agent_with(entropy_coef=0.5), windows(8, 12, masked=True)
+    entropy = 0.0
+    for t, b in batch.valid.nonzero().tolist():
+        chances = Slow(agent, batch, b).pi(t)
+        entropy -= sum(p * math.log(p) for p in chances if p) / int(batch.valid.sum())
+    losses, metrics = agent.compute_loss(batch)
+    assert losses["entropy"].item() == pytest.approx(-0.5 * entropy)
+    assert metrics["entropy_loss"].item() == pytest.approx(-entropy)
+
+
 def test_what_was_never_decided_may_hold_anything() -> None:
     agent, batch = agent_with(), windows()
     before = gradients(agent, batch, "policy"), gradients(agent, batch, "value")

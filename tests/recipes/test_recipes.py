@@ -20,6 +20,8 @@ from operant.session.try_out import try_out
 SMALL = {
     "a2c": [],
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "acer": ["--agent.length=4", "--agent.learning-starts=16"],
+    "acer-vtrace": ["--agent.length=4", "--agent.learning-starts=16"],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "sac": ["--agent.learning-starts=16"],
 }
