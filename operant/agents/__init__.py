@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from operant.agents.actor import Actor as Actor
     from operant.agents.actor import PolicySelector as PolicySelector
     from operant.agents.agent import AgentBase as AgentBase
+    from operant.agents.ddpg import DDPG as DDPG
+    from operant.agents.ddpg import DDPGConfig as DDPGConfig
     from operant.agents.dqn import DQN as DQN
     from operant.agents.dqn import DQNConfig as DQNConfig
     from operant.agents.off_policy import OffPolicy as OffPolicy

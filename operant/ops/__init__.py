@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from operant.ops.value import expected_q as expected_q
     from operant.ops.value import greedy as greedy
     from operant.ops.value import huber as huber
+    from operant.ops.value import hysteretic as hysteretic
     from operant.ops.value import q_of as q_of
 
 __getattr__ = lazy_names(__name__)
