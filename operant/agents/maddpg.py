@@ -1,0 +1,216 @@
+"""Multi-agent deep deterministic policy gradient (MADDPG; arXiv:1706.02275).
+
+Every agent has a policy of what it sees itself and a critic of what all agents see and do, which
+is needed for learning only. Discrete actions are one-hot vectors to critics, and the gradient flows
+through them by the Gumbel-softmax trick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from torch import Tensor, nn
+
+from operant.agents.actor import Actor
+from operant.agents.critics import POLICY_NAME, Critics, check_bounds
+from operant.agents.ddpg import DDPG, DDPGConfig
+from operant.agents.exploration import Noise
+from operant.agents.off_policy import Due, OffPolicy
+from operant.agents.relaxed import RelaxedSelector
+from operant.agents.several import member_seed, parts_for, states_of
+from operant.agents.several_actors import SeparateActor
+from operant.agents.unroll import unroll
+from operant.core.config import Count, CountOrZero, Fraction, Positive
+from operant.core.errors import UsageError
+from operant.core.experience import Experience, HiddenState, Tensors, beside
+from operant.core.protocols import Network, Parts, ReplayMemory
+from operant.core.several import part_of_names, seen_by
+from operant.core.spaces import MASK, Space, Spaces, choices
+from operant.ops import deterministic, relaxed
+from operant.ops.distribution import POLICY
+
+GUMBEL = "gumbel."  # what the noise of discrete actions begins with, in the memo of a batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class MADDPGConfig(DDPGConfig):
+    """How MADDPG learns."""
+
+    network_defaults = (("hidden", (64, 64)), ("activation", "relu"), ("init", "default"))
+
+    gamma: Fraction = 0.95  # discount factor
+    tau: Fraction = 0.01  # Polyak averaging of the target networks
+    learning_starts: CountOrZero = 2_000  # random exploration steps before the first update
+    batch_size: Count = 1_024  # samples in a batch
+    updates_per_step: Positive = 0.1  # gradient steps of every agent for each environment step
+    # by agent, whom its critic sees besides itself, as in agent_0=[agent_1]; by default all
+    critic_visible_actors: dict[str, Any] = field(default_factory=dict)
+
+
+class Member(DDPG):
+    """One agent's policy and critic, over batches that tell of all agents."""
+
+    def __init__(
+        self,
+        network: Network,
+        critics: Critics,
+        action_space: dict[str, Space],
+        memory: ReplayMemory,
+        config: DDPGConfig,
+        seed: int,
+        several: bool,
+    ) -> None:
+        super().__init__(network, critics, spread(action_space), memory, config, seed)
+        self.choices = {k: choices(x) for k, x in action_space.items() if choices(x)}
+        self.several = several
+        if self.choices:
+            noise = Noise(config.exploration, config.exploration_scale, config.exploration_theta)
+            selector: Any = RelaxedSelector(action_space, noise, config.learning_starts)
+            self.selector = selector
+            self.actor = Actor(network, selector, seed, POLICY_NAME)
+
+    def counted(self, batch: Experience) -> Tensor | None:
+        """As of DDPG, but a window may begin where this agent is gone already."""
+        return batch.valid[slice(*self.learned_rows)] if self.several else super().counted(batch)
+
+    def propose(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
+        """Actions of a policy in these rows; discrete ones as one-hot vectors, drawn."""
+        out = unroll(network, batch, self.selector.outputs, rows, POLICY_NAME)
+        action = deterministic.squashed(out, self.selector.shapes)
+        for name, sizes in self.choices.items():
+            noise = batch.memo[GUMBEL + name][slice(*rows)]
+            mask = batch.observation.get(f"{MASK}.{name}")
+            allowed = None if mask is None else mask[slice(*rows)].bool()
+            action[name] = relaxed.gumbel_softmax(out[POLICY + name], noise, sizes, allowed)
+        return action
+
+
+class MADDPG(OffPolicy):
+    """A DDPG for each agent, and one memory of what happened to all of them."""
+
+    for_several = True
+    saved = ("members", "memory", "updates")
+    config: MADDPGConfig
+
+    def __init__(
+        self, members: dict[str, Member], memory: ReplayMemory, config: MADDPGConfig
+    ) -> None:
+        self.members, self.memory, self.config = members, memory, config
+        networks: Any = {name: x.network for name, x in members.items()}
+        alone = "" in networks
+        self.network: Any = networks[""] if alone else nn.ModuleDict(networks)
+        self.actor: Any = SeparateActor({k: x.actor for k, x in members.items()}, apart=False)
+        self.descents = tuple(step for x in members.values() for step in x.descents)
+        self.updates, self.learned = 0, []
+        self.windows(recurrent=False)
+
+    @classmethod
+    def create(cls, parts: Parts, config: MADDPGConfig, seed: int) -> Self:
+        """The agents with networks of their own and one replay buffer."""
+        spaces = parts.spaces
+        names = spaces.agents or ("",)
+        visible = _visible(config.critic_visible_actors, names)
+        check_bounds(spaces.action, "MADDPG")
+        nothing: Any = None  # the one memory is not theirs
+        members = {}
+        for i, name in enumerate(names):
+            seen, done = part_of_names(spaces, (name,)), spread(spaces.action)
+            network = parts_for(parts, seen).network(_outputs(seen.action))
+            if network.recurrent:
+                raise UsageError(
+                    "network.lstm: MADDPG's policies have no memory, as its critics see only the "
+                    "moment; set network.lstm = 0, or use ppo"
+                )
+            wide = part_of_names(Spaces(spaces.observation, done), visible[name])
+            critic = Critics.make(parts_for(parts, wide), config.critics)
+            critics = Critics(critic, wide.action, config.critics)
+            own = (seen.action, nothing, config, member_seed(seed, i))
+            members[name] = Member(network, critics, *own, several=len(names) > 1)
+        return cls(members, parts.replay(config, seed), config)
+
+    def initial_state(self, batch_size: int) -> HiddenState:
+        """What acting carries into fresh episodes, by agent."""
+        return states_of(self.members, batch_size)
+
+    def due(self) -> Due:
+        """The critics, and every `policy_every` gradient steps policies and target networks."""
+        delayed = (self.updates + 1) % self.config.policy_every
+        return frozenset({"value"} if delayed else {"value", "policy", "target"})
+
+    def normalizing(self) -> tuple[Network, ...]:
+        return tuple(network for x in self.members.values() for network in x.normalizing())
+
+    def steps_taken(self) -> int:
+        return next(iter(self.members.values())).steps_taken()
+
+    def weights(self) -> tuple[str, ...]:
+        raise UsageError("the weights of several agents cannot start another run; resume the run")
+
+    def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
+        """A step of every agent; targets are made of what all target policies would do (eq. 6)."""
+        batch = self.prepared(batch)
+        views = [self.view(batch, i) for i in range(len(self.members))]
+        ahead: Tensors = {}
+        for view, member in zip(views, self.members.values(), strict=True):
+            alive = view.valid & ~view.terminated
+            ahead |= _where(alive, member.ahead(view)) if batch.agents else member.ahead(view)
+        metrics: Tensors = {}
+        errors = []
+        for view, (name, member) in zip(views, self.members.items(), strict=True):
+            found = member.step(view, weight, due, ahead)
+            errors.append(found.pop("td_error"))
+            metrics |= {f"{name}/{k}" if name else k: x for k, x in found.items()}
+        return {**metrics, "td_error": torch.stack(errors).mean(0)}
+
+    def view(self, batch: Experience, i: int) -> Experience:
+        """The batch with the rewards, ends and valid steps of agent `i`."""
+        return seen_by(batch, i) if batch.agents else batch
+
+    def prepared(self, batch: Experience) -> Experience:
+        """The batch as critics read it: choices one-hot, and zeros from agents that are gone."""
+        action, memo = dict(batch.action), dict(batch.memo)
+        rows = (len(batch.reward) + 1, batch.reward.shape[1])
+        for i, member in enumerate(self.members.values()):
+            for name, sizes in member.choices.items():
+                chosen = batch.action[name].reshape(*batch.reward.shape, len(sizes))
+                action[name] = relaxed.one_hot(chosen, sizes)
+                memo[GUMBEL + name] = relaxed.gumbel_noise((*rows, sum(sizes)), member.generator)
+            if batch.agents:
+                mine = {name: action[name] for name in member.selector.names}
+                action |= _where(batch.agents["valid"][..., i], mine)
+        return batch._replace(action=action, memo=memo)
+
+
+def spread(action_space: Mapping[str, Space]) -> dict[str, Space]:
+    """Actions as critics read them: a number for each choice of discrete ones."""
+    return {
+        name: Box(-1, 1, (sum(choices(x)),), dtype=np.float32) if choices(x) else x
+        for name, x in action_space.items()
+    }
+
+
+def _outputs(action_space: Mapping[str, Space]) -> dict[str, tuple[int, ...]]:
+    return {POLICY + k: (prod(x.shape or ()),) for k, x in spread(action_space).items()}
+
+
+def _where(alive: Tensor, action: Tensors) -> Tensors:
+    """Actions of those who are there, else zeros."""
+    return {name: torch.where(beside(alive, x), x, 0.0) for name, x in action.items()}
+
+
+def _visible(asked: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Whom each agent's critic sees, itself included."""
+    known = set(names)
+    if unknown := {str(x) for k, of in asked.items() for x in (k, *of)} - known:
+        raise UsageError(
+            f"critic_visible_actors = {dict(asked)}: there is no agent {sorted(unknown)[0]!r}; "
+            f"expected some of {', '.join(names)}"
+        )
+    listed = {k: {k, *asked.get(k, names)} for k in names}
+    return {k: tuple(x for x in names if x in listed[k]) for k in names}
