@@ -25,6 +25,7 @@ from operant.agents.off_policy import Due, OffPolicy
 from operant.agents.relaxed import RelaxedSelector
 from operant.agents.several import member_seed, parts_for, states_of
 from operant.agents.several_actors import SeparateActor
+from operant.agents.sub_policies import SUB_POLICY, SubPolicySelector, picked
 from operant.agents.unroll import unroll
 from operant.core.config import Count, CountOrZero, Fraction, Positive
 from operant.core.errors import UsageError
@@ -49,6 +50,7 @@ class MADDPGConfig(DDPGConfig):
     learning_starts: CountOrZero = 2_000  # random exploration steps before the first update
     batch_size: Count = 1_024  # samples in a batch
     updates_per_step: Positive = 0.1  # gradient steps of every agent for each environment step
+    sub_policies: Count = 1  # policies of each agent, of which every episode draws one
     # by agent, whom its critic sees besides itself, as in agent_0=[agent_1]; by default all
     critic_visible_actors: dict[str, Any] = field(default_factory=dict)
 
@@ -61,17 +63,24 @@ class Member(DDPG):
         network: Network,
         critics: Critics,
         action_space: dict[str, Space],
-        memory: ReplayMemory,
-        config: DDPGConfig,
+        config: MADDPGConfig,
         seed: int,
+        name: str,
         several: bool,
     ) -> None:
+        memory: Any = None  # the one memory is not its own
         super().__init__(network, critics, spread(action_space), memory, config, seed)
         self.choices = {k: choices(x) for k, x in action_space.items() if choices(x)}
-        self.several = several
+        self.several, self.policies = several, config.sub_policies
+        self.number = f"{name}.{SUB_POLICY}" if name else SUB_POLICY
+        selector: Any = self.selector
         if self.choices:
             noise = Noise(config.exploration, config.exploration_scale, config.exploration_theta)
-            selector: Any = RelaxedSelector(action_space, noise, config.learning_starts)
+            selector = RelaxedSelector(action_space, noise, config.learning_starts)
+        self.shapes = selector.shapes  # of continuous actions
+        if self.policies > 1:
+            selector = SubPolicySelector(selector, self.policies)
+        if selector is not self.selector:
             self.selector = selector
             self.actor = Actor(network, selector, seed, POLICY_NAME)
 
@@ -82,7 +91,12 @@ class Member(DDPG):
     def propose(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
         """Actions of a policy in these rows; discrete ones as one-hot vectors, drawn."""
         out = unroll(network, batch, self.selector.outputs, rows, POLICY_NAME)
-        action = deterministic.squashed(out, self.selector.shapes)
+        if self.policies > 1:
+            # What a step led to belongs to the same episode, so to the same policy.
+            back = int(rows[1] > len(batch.reward))
+            number = batch.memo[self.number][rows[0] - back : rows[1] - back]
+            out = {k: picked(x, number) for k, x in out.items()}
+        action = deterministic.squashed(out, self.shapes)
         for name, sizes in self.choices.items():
             noise = batch.memo[GUMBEL + name][slice(*rows)]
             mask = batch.observation.get(f"{MASK}.{name}")
@@ -117,11 +131,11 @@ class MADDPG(OffPolicy):
         names = spaces.agents or ("",)
         visible = _visible(config.critic_visible_actors, names)
         check_bounds(spaces.action, "MADDPG")
-        nothing: Any = None  # the one memory is not theirs
         members = {}
         for i, name in enumerate(names):
             seen, done = part_of_names(spaces, (name,)), spread(spaces.action)
-            network = parts_for(parts, seen).network(_outputs(seen.action))
+            outputs = _outputs(seen.action)
+            network = parts_for(parts, seen).network(outputs, members=config.sub_policies)
             if network.recurrent:
                 raise UsageError(
                     "network.lstm: MADDPG's policies have no memory, as its critics see only the "
@@ -130,8 +144,8 @@ class MADDPG(OffPolicy):
             wide = part_of_names(Spaces(spaces.observation, done), visible[name])
             critic = Critics.make(parts_for(parts, wide), config.critics)
             critics = Critics(critic, wide.action, config.critics)
-            own = (seen.action, nothing, config, member_seed(seed, i))
-            members[name] = Member(network, critics, *own, several=len(names) > 1)
+            own = (seen.action, config, member_seed(seed, i))
+            members[name] = Member(network, critics, *own, name, several=len(names) > 1)
         return cls(members, parts.replay(config, seed), config)
 
     def initial_state(self, batch_size: int) -> HiddenState:
