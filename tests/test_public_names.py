@@ -12,8 +12,8 @@ import pytest
 
 NAMES = {
     "operant": "Policy Run build_and_train check_env load sweep train",
-    "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
+    "operant.agents": "A2C AGENTS ActorCritic AgentBase DDPG DQN PPO SAC A2CConfig DDPGConfig "
+    "DQNConfig PPOConfig SACConfig Actor GradientStep Losses Optimizer PolicySelector",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
@@ -39,6 +39,7 @@ MEMBERS = {
     "network local_step_count reward_buffer hidden_state",
     "operant.agents.PPO": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
+    "operant.agents.DDPG": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",
     "operant.memory.RolloutCache": "read write env_write agent_write ready submit receive store",
     "operant.envs.SimpleEnvManager": "step reset close env_cls",

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 # Our path, then the names elsewhere; of several paths with one name, the first that exists counts.
 SYNONYMS: dict[str, str] = {
+    "agent.policy_lr": "pi_lr actor_lr actor_learning_rate",
     "agent.lr": "learning_rate step_size policy_lr pi_lr actor_lr q_lr",
     "agent.gamma": "discount discount_factor discount_rate",
     "agent.lam": "gae_lambda lambda lambda_ gae_lam td_lambda",
@@ -36,6 +37,16 @@ SYNONYMS: dict[str, str] = {
     "agent.target_every": "target_update_interval target_network_frequency target_update_freq "
     "target_network_update_freq target_update_period target_update_every",
     "agent.tau": "polyak polyak_tau soft_update_tau target_update_tau update_rate",
+    "agent.critics": "n_critics num_critics twin_q clipped_double_q",
+    "agent.policy_every": "policy_delay policy_freq policy_frequency update_actor_freq "
+    "actor_update_interval",
+    "agent.target_noise": "target_policy_noise policy_noise smooth_target_policy_noise",
+    "agent.target_noise_clip": "noise_clip policy_noise_clip target_policy_noise_clip",
+    "agent.exploration": "action_noise noise_type",
+    "agent.exploration_scale": "exploration_noise expl_noise act_noise noise_std noise_sigma",
+    "agent.exploration_theta": "ou_theta noise_theta",
+    "agent.increase_rate": "q_increase_rate",
+    "agent.decrease_rate": "q_decrease_rate",
     "agent.epsilon": "exploration_initial_eps exploration_final_eps exploration_fraction "
     "exploration_rate eps epsilon_start epsilon_end epsilon_decay start_e end_e eps_greedy",
     "agent.double": "double_q double_dqn is_double use_double_q",

@@ -32,12 +32,21 @@ ACTIONS: dict[str, ActionKind] = {
     "Box": "box",
     "Dict": "dict",
 }
+DISCRETE_PARTS = {
+    "Discrete": ("action", "Discrete(3)"),
+    "MultiDiscrete": ("action", "MultiDiscrete([3 2])"),
+    "Dict": ("choice", "Discrete(3)"),
+}
 PIXELS = 2  # across, for each number that an image shows
 
 BOX = "Box(-1.0, 1.0, ({},), float32)"
 NO_LIST = (
     "action {!r} is {}: DQN takes the best of finitely many actions, and a Box has no such list; "
     "use sac or ppo"
+)
+NO_GRADIENT = (
+    "action {!r} is {}: a deterministic policy follows the gradient of Q by the action, and a "
+    "discrete action has none; use sac, ppo or dqn"
 )
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "
@@ -49,15 +58,18 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "a2c": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
+    "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
-STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "sac": 3_200}  # that this takes at most
+# That this takes at most.
+STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "ddpg": 3_200, "sac": 3_200}
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {
     "a2c": {"entropy_coef": 0.03},
     "ppo": {"minibatch": 16, "epochs": 1},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
+    "ddpg": SOON,
     "sac": SOON,
 }
 
@@ -85,6 +97,8 @@ class Combination:
             return NO_LIST.format("action", BOX.format(2))
         if self.agent == "dqn" and self.action == "Dict":
             return NO_LIST.format("amount", BOX.format(1))
+        if self.agent == "ddpg" and self.action != "Box":
+            return NO_GRADIENT.format(*DISCRETE_PARTS[self.action])
         return ""
 
     @property

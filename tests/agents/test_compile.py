@@ -44,6 +44,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"learning_starts": 20, "prioritized": True, "n_step": 3, "dueling": True},
         },
     ),
+    "deterministic": (
+        "td3",
+        {
+            "env": {"id": "Pendulum-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16], "activation": "relu"},
+            "agent": {"learning_starts": 20, "batch_size": 16, "policy_every": 1},
+        },
+    ),
     "soft": (
         "sac",
         {

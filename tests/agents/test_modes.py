@@ -25,8 +25,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
+    "ddpg": {"learning_starts": 0, "batch_size": 8},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
+PUSH: dict[str, Space] = {"action": Box(-1, 1, ())}
 SPACES = Spaces({"state": Box(-9, 9, (), np.int64)}, {"action": Discrete(2)})
 
 
@@ -43,8 +45,8 @@ class Noisy(nn.Module):
 
     def forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         self.ran.append((self.training, self.norm.training, self.dropout.training))
-        seen = observation["state"].float().unsqueeze(-1)
-        x = self.dropout(self.norm(seen + torch.arange(4.0)))
+        seen = observation["state"].float() + observation.get("action.action", 0)
+        x = self.dropout(self.norm(seen.unsqueeze(-1) + torch.arange(4.0)))
         out = {name.replace("/", "."): head(x) for name, head in self.heads.items()}
         return out, HiddenState()
 
@@ -60,7 +62,8 @@ class NoisyParts(AgentParts):
 def make(name: str) -> Any:
     torch.manual_seed(0)
     cls, config = AGENTS[name][:2]
-    parts = NoisyParts(SPACES, NetworkConfig())
+    spaces = Spaces(SPACES.observation, PUSH) if name == "ddpg" else SPACES
+    parts = NoisyParts(spaces, NetworkConfig())
     return cls.create(parts, config(**SETTINGS[name]), 1)
 
 

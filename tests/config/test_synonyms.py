@@ -55,6 +55,17 @@ OF_AGENT: dict[str, dict[str, str]] = {
         "exploration_fraction": "agent.epsilon",
         "batch_size": "agent.batch_size",
     },
+    "ddpg": {
+        **REPLAY,
+        "actor_lr": "agent.policy_lr",
+        "policy_delay": "agent.policy_every",
+        "target_policy_noise": "agent.target_noise",
+        "noise_clip": "agent.target_noise_clip",
+        "action_noise": "agent.exploration",
+        "exploration_noise": "agent.exploration_scale",
+        "n_critics": "agent.critics",
+        "polyak": "agent.tau",
+    },
     "sac": {**REPLAY, "ent_coef": "agent.alpha", "polyak": "agent.tau"},
 }
 CASES = [

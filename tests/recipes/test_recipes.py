@@ -21,6 +21,10 @@ SMALL = {
     "a2c": [],
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "ddpg": ["--agent.learning-starts=16"],
+    "ddpg-per": ["--agent.learning-starts=16"],
+    "hddpg": ["--agent.learning-starts=16"],
+    "td3": ["--agent.learning-starts=16"],
     "sac": ["--agent.learning-starts=16"],
 }
 EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}

@@ -22,6 +22,10 @@ RUNS = [
     ("ppo", "dicts", 4),
     ("dqn", "cartpole", 0),
     ("dqn", "images", 0),
+    ("ddpg", "pendulum", 0),
+    ("ddpg", "pendulum", 4),
+    ("td3", "pendulum", 0),
+    ("td3", "pendulum", 4),
     ("sac", "pendulum", 4),
 ]
 

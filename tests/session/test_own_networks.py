@@ -22,7 +22,7 @@ from operant.session.try_out import try_out
 
 NET = "own_agents:Perceptron"
 HIDDEN = "--network.hidden 8 "
-LINES = {name: AGENTS[name] for name in ("a2c", "ppo", "dqn", "sac")}
+LINES = {name: AGENTS[name] for name in ("a2c", "ppo", "dqn", "ddpg", "sac")}
 
 
 def common(line: str) -> str:

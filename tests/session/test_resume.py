@@ -16,7 +16,15 @@ from operant.session.session import Session
 CHUNK = "operant.samplers.explorer:Explorer.update"
 A2C = AGENTS["a2c"]
 # Of a run, in chunks; 5 for the others. The next line of the log is one without an evaluation.
-MIDDLE = {"a2c": 15, "dqn": 20, "sac": 100, "dqn in parallel": 20, "dqn async": 20}
+MIDDLE = {
+    "a2c": 15,
+    "dqn": 20,
+    "ddpg": 100,
+    "td3": 100,
+    "sac": 100,
+    "dqn in parallel": 20,
+    "dqn async": 20,
+}
 
 
 @pytest.fixture(scope="module")
