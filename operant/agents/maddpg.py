@@ -7,14 +7,11 @@ through them by the Gumbel-softmax trick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any, Self
+from typing import Any, Self, cast
 
-import numpy as np
 import torch
-from gymnasium.spaces import Box
 from torch import Tensor, nn
 
 from operant.agents.actor import Actor
@@ -22,19 +19,20 @@ from operant.agents.critics import POLICY_NAME, Critics, check_bounds
 from operant.agents.ddpg import DDPG, DDPGConfig
 from operant.agents.exploration import Noise
 from operant.agents.off_policy import Due, OffPolicy
-from operant.agents.relaxed import RelaxedSelector
+from operant.agents.relaxed import JointCriticState, RelaxedSelector, relaxed_outputs, spread
 from operant.agents.several import member_seed, parts_for, states_of
-from operant.agents.several_actors import SeparateActor
+from operant.agents.several_actors import SeparateActor, without_others
 from operant.agents.sub_policies import SUB_POLICY, SubPolicySelector, picked
 from operant.agents.unroll import unroll
+from operant.core import tree
 from operant.core.config import Count, CountOrZero, Fraction, Positive
 from operant.core.errors import UsageError
 from operant.core.experience import Experience, HiddenState, Tensors, beside
 from operant.core.protocols import Network, Parts, ReplayMemory
-from operant.core.several import part_of_names, seen_by
-from operant.core.spaces import MASK, Space, Spaces, choices
+from operant.core.several import own, part_of_names, seen_by
+from operant.core.spaces import Space, Spaces, choices
 from operant.ops import deterministic, relaxed
-from operant.ops.distribution import POLICY
+from operant.ops.distribution import POLICY, masks_of
 
 GUMBEL = "gumbel."  # what the noise of discrete actions begins with, in the memo of a batch
 
@@ -73,16 +71,17 @@ class Member(DDPG):
         self.choices = {k: choices(x) for k, x in action_space.items() if choices(x)}
         self.several, self.policies = several, config.sub_policies
         self.number = f"{name}.{SUB_POLICY}" if name else SUB_POLICY
-        selector: Any = self.selector
+        self.agent, selector = name, cast(Any, self.selector)
         if self.choices:
             noise = Noise(config.exploration, config.exploration_scale, config.exploration_theta)
             selector = RelaxedSelector(action_space, noise, config.learning_starts)
         self.shapes = selector.shapes  # of continuous actions
         if self.policies > 1:
             selector = SubPolicySelector(selector, self.policies)
-        if selector is not self.selector:
-            self.selector = selector
-            self.actor = Actor(network, selector, seed, POLICY_NAME)
+        seen = {k: tuple(x.shape or ()) for k, x in critics.spaces.items()}
+        carried = JointCriticState(critics.network, seen) if network.recurrent else None
+        self.selector = selector
+        self.actor = Actor(network, selector, seed, POLICY_NAME, carried)
 
     def counted(self, batch: Experience) -> Tensor | None:
         """As of DDPG, but a window may begin where this agent is gone already."""
@@ -97,11 +96,11 @@ class Member(DDPG):
             number = batch.memo[self.number][rows[0] - back : rows[1] - back]
             out = {k: picked(x, number) for k, x in out.items()}
         action = deterministic.squashed(out, self.shapes)
+        shown = tree.index(without_others(batch.observation, self.agent), slice(*rows))
+        masks = masks_of(shown, self.selector.names)
         for name, sizes in self.choices.items():
-            noise = batch.memo[GUMBEL + name][slice(*rows)]
-            mask = batch.observation.get(f"{MASK}.{name}")
-            allowed = None if mask is None else mask[slice(*rows)].bool()
-            action[name] = relaxed.gumbel_softmax(out[POLICY + name], noise, sizes, allowed)
+            noise, logits = batch.memo[GUMBEL + name][slice(*rows)], out[POLICY + name]
+            action[name] = relaxed.gumbel_softmax(logits, noise, sizes, masks.get(name))
         return action
 
 
@@ -122,7 +121,7 @@ class MADDPG(OffPolicy):
         self.actor: Any = SeparateActor({k: x.actor for k, x in members.items()}, apart=False)
         self.descents = tuple(step for x in members.values() for step in x.descents)
         self.updates, self.learned = 0, []
-        self.windows(recurrent=False)
+        self.windows(recurrent=next(iter(members.values())).network.recurrent)
 
     @classmethod
     def create(cls, parts: Parts, config: MADDPGConfig, seed: int) -> Self:
@@ -134,18 +133,13 @@ class MADDPG(OffPolicy):
         members = {}
         for i, name in enumerate(names):
             seen, done = part_of_names(spaces, (name,)), spread(spaces.action)
-            outputs = _outputs(seen.action)
+            outputs = relaxed_outputs(seen.action)
             network = parts_for(parts, seen).network(outputs, members=config.sub_policies)
-            if network.recurrent:
-                raise UsageError(
-                    "network.lstm: MADDPG's policies have no memory, as its critics see only the "
-                    "moment; set network.lstm = 0, or use ppo"
-                )
             wide = part_of_names(Spaces(spaces.observation, done), visible[name])
             critic = Critics.make(parts_for(parts, wide), config.critics)
             critics = Critics(critic, wide.action, config.critics)
-            own = (seen.action, config, member_seed(seed, i))
-            members[name] = Member(network, critics, *own, name, several=len(names) > 1)
+            mine = (seen.action, config, member_seed(seed, i))
+            members[name] = Member(network, critics, *mine, name, several=len(names) > 1)
         return cls(members, parts.replay(config, seed), config)
 
     def initial_state(self, batch_size: int) -> HiddenState:
@@ -170,10 +164,7 @@ class MADDPG(OffPolicy):
         """A step of every agent; targets are made of what all target policies would do (eq. 6)."""
         batch = self.prepared(batch)
         views = [self.view(batch, i) for i in range(len(self.members))]
-        ahead: Tensors = {}
-        for view, member in zip(views, self.members.values(), strict=True):
-            alive = view.valid & ~view.terminated
-            ahead |= _where(alive, member.ahead(view)) if batch.agents else member.ahead(view)
+        ahead = self.ahead(views)
         metrics: Tensors = {}
         errors = []
         for view, (name, member) in zip(views, self.members.items(), strict=True):
@@ -182,9 +173,20 @@ class MADDPG(OffPolicy):
             metrics |= {f"{name}/{k}" if name else k: x for k, x in found.items()}
         return {**metrics, "td_error": torch.stack(errors).mean(0)}
 
+    def ahead(self, views: Sequence[Experience]) -> Tensors:
+        """What all target policies would do after each step; zeros of agents that are gone then."""
+        found: Tensors = {}
+        for view, member in zip(views, self.members.values(), strict=True):
+            action = member.ahead(view)
+            found |= _where(view.valid & ~view.terminated, action) if member.several else action
+        return found
+
     def view(self, batch: Experience, i: int) -> Experience:
-        """The batch with the rewards, ends and valid steps of agent `i`."""
-        return seen_by(batch, i) if batch.agents else batch
+        """The batch with the rewards, ends, valid steps and hidden state of agent `i`."""
+        if not batch.agents:
+            return batch
+        state = own(batch.hidden_state, tuple(self.members)[i])
+        return seen_by(batch, i)._replace(hidden_state=HiddenState(state), agents=None)
 
     def prepared(self, batch: Experience) -> Experience:
         """The batch as critics read it: choices one-hot, and zeros from agents that are gone."""
@@ -199,18 +201,6 @@ class MADDPG(OffPolicy):
                 mine = {name: action[name] for name in member.selector.names}
                 action |= _where(batch.agents["valid"][..., i], mine)
         return batch._replace(action=action, memo=memo)
-
-
-def spread(action_space: Mapping[str, Space]) -> dict[str, Space]:
-    """Actions as critics read them: a number for each choice of discrete ones."""
-    return {
-        name: Box(-1, 1, (sum(choices(x)),), dtype=np.float32) if choices(x) else x
-        for name, x in action_space.items()
-    }
-
-
-def _outputs(action_space: Mapping[str, Space]) -> dict[str, tuple[int, ...]]:
-    return {POLICY + k: (prod(x.shape or ()),) for k, x in spread(action_space).items()}
 
 
 def _where(alive: Tensor, action: Tensors) -> Tensors:

@@ -1,14 +1,54 @@
-"""Exploring with a policy that has discrete parts, whose choices are drawn from its logits."""
+"""Discrete actions of agents whose critics read actions: one-hot vectors, drawn from logits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from gymnasium.spaces import Box
 from torch import Generator, Tensor
 
+from operant.agents.critics import ACTION, NAME
 from operant.agents.exploration import Noise, NoisySelector, UniformAtFirst
-from operant.core.experience import Tensors
-from operant.core.spaces import Space, choices
+from operant.core.experience import HiddenState, Tensors, substate
+from operant.core.protocols import Network
+from operant.core.spaces import Shape, Space, choices
 from operant.ops import relaxed
 from operant.ops.distribution import POLICY
+
+
+def spread(action_space: Mapping[str, Space]) -> dict[str, Space]:
+    """Actions as critics read them: a number for each choice of discrete ones."""
+    return {
+        name: Box(-1, 1, (sum(choices(x)),), dtype=np.float32) if choices(x) else x
+        for name, x in action_space.items()
+    }
+
+
+def relaxed_outputs(action_space: Mapping[str, Space]) -> dict[str, Shape]:
+    """What a policy must give: a number for each of those."""
+    return {POLICY + k: (prod(x.shape or ()),) for k, x in spread(action_space).items()}
+
+
+@dataclass(frozen=True)
+class JointCriticState:
+    """Keeps the hidden state of recurrent critics in step with what all agents saw.
+
+    What they did is not known yet when one of them acts, and leaves no trace in that state.
+    """
+
+    network: Network
+    shapes: Mapping[str, Shape]  # of the actions that are inputs of theirs
+
+    def __call__(self, observation: Tensors, state: HiddenState, action: Tensors) -> Tensors:
+        shown = next(iter(observation.values()))
+        nothing = {
+            ACTION + k: shown.new_zeros((len(shown), *x)).float() for k, x in self.shapes.items()
+        }
+        after = self.network({**observation, **nothing}, substate(state, NAME))[1]
+        return {f"{NAME}.{k}": x for k, x in after.items()}
 
 
 class RelaxedSelector(UniformAtFirst):

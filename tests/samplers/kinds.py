@@ -22,6 +22,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
     "ddpg": {"updates_per_step": 0.1, "exploration": "ornstein-uhlenbeck", **OFF},
     "td3": {"updates_per_step": 0.1, "sequence": 3, **OFF},
+    "maddpg": {"updates_per_step": 0.1, "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }
 TASKS = {
@@ -29,6 +30,7 @@ TASKS = {
     "pendulum": ("Pendulum-v1", {}),
     "images": ("pictures:Pictures-v0", {}),
     "masked": ("operant/MatchAction-v0", {"mask": True, "length": 3, "action": "multidiscrete"}),
+    "team": ("team_tasks:Team", {"masks": "info"}),
     "dicts": (
         "operant/MatchAction-v0",
         {"mask": True, "memory": True, "action": "dict", "observation": "dict"},
