@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from operant.config import dump_yaml
+from operant.core.durable import Durable
 from operant.core.errors import UsageError
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import Durable
 from operant.session.compose import in_steps
 from operant.session.run_directory import CONFIG, DONE, lock
 from operant.session.run_settings import as_file

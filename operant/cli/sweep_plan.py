@@ -15,9 +15,9 @@ from operant import __version__
 from operant.cli.commands import composed
 from operant.cli.options import SweepOptions, TrainOptions
 from operant.config.flags import flag
+from operant.core.durable import Durable
 from operant.core.errors import UsageError
 from operant.run import NAME
-from operant.session.checkpoint.durable import Durable
 from operant.session.run_settings import RunConfig, as_file
 from operant.session.try_out import try_out
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from operant import __version__
+from operant.core.durable import open_regular
 from operant.core.errors import UsageError, suggest
-from operant.session.checkpoint.durable import open_regular
 
 CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"
 LIBRARIES = ("torch", "numpy", "gymnasium")

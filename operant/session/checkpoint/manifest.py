@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from operant import __version__
+from operant.core.durable import Digest, digest, open_regular
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import Digest, digest, open_regular
 
 SCHEMA = 1
 MANIFEST, STATE, TENSORS = "MANIFEST.json", "state.json", "tensors.safetensors"
