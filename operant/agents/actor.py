@@ -14,7 +14,7 @@ from operant.agents.modes import in_eval_mode
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
-from operant.ops.distribution import ActionDistribution, masks_of
+from operant.ops.distribution import Distribution, masks_of
 
 Explored = tuple[Arrays, Arrays]  # actions by name, and what learning will need to know
 
@@ -51,7 +51,7 @@ class ActionSelector:
 class PolicySelector(ActionSelector):
     """Samples from a stochastic policy, or takes its mode."""
 
-    def __init__(self, distribution: ActionDistribution) -> None:
+    def __init__(self, distribution: Distribution) -> None:
         super().__init__(distribution.parts, distribution.outputs)
         self.distribution, self.in_numpy = distribution, distribution.in_numpy
 

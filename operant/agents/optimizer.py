@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from operant.core.experience import Metrics, Tensors
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
+from operant.ops.distribution import Distribution
 
 T = TypeVar("T")
 Gradients = Sequence[Tensor | None]  # one a parameter; None: the loss does not depend on it
@@ -32,6 +33,9 @@ class Hooks:
     # An optimizer of torch.optim by role (`all`, `value`, `policy`, `alpha`), in place of the
     # configured one; the agent still sets its learning rate.
     optimizers: Mapping[str, OptimizerFactory] = field(default_factory=dict)
+    # The loss of predictions and targets, element by element or as one number; else squared errors.
+    criterion: Callable[[Tensor, Tensor], Tensor] | None = None
+    distribution: Distribution | None = None  # of actions; else one for the action space
 
 
 class Optimizer:

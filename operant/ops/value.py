@@ -19,6 +19,11 @@ Q = "q."  # what outputs that hold Q-values begin with
 Choices = Mapping[str, Sequence[int]]
 
 
+def value_error(value: Tensor, target: Tensor) -> Tensor:
+    """½ (V − target)²."""
+    return squared(value - target)
+
+
 def squared(error: Tensor) -> Tensor:
     """½ δ²."""
     return 0.5 * error**2
