@@ -97,7 +97,8 @@ class A2C(Framework):
             agent.network, self._with_log_prob(chunk), self.discount, self.gae_lambda
         )
         policy = self._learn(batch, "actor", POLICY, self.actor_update_times * update_policy)
-        value = self._learn(batch, "critic", VALUE, self.critic_update_times * update_value)
+        times = self.critic_update_times * (update_value and self.value_weight != 0)
+        value = self._learn(batch, "critic", VALUE, times)
         self.replay_buffer.clear()
         return -policy, value
 

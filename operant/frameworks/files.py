@@ -29,7 +29,10 @@ SAFE = re.compile(r"[^/\\\0]+")
 
 
 def save_models(
-    models: Models, directory: str | Path, names: Mapping[str, str] | None = None, version: int = 0
+    models: Models,
+    directory: str | os.PathLike[str],
+    names: Mapping[str, str] | None = None,
+    version: int = 0,
 ) -> None:
     """Write each model into `<its name>_<version>.pt`; `names` are other names for some of them."""
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
@@ -42,7 +45,10 @@ def save_models(
 
 
 def load_models(
-    models: Models, directory: str | Path, names: Mapping[str, str] | None = None, version: int = -1
+    models: Models,
+    directory: str | os.PathLike[str],
+    names: Mapping[str, str] | None = None,
+    version: int = -1,
 ) -> int:
     """Load every model from its file of this version; the version that was loaded.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Any, ClassVar
 
 import torch
@@ -78,7 +78,7 @@ class Framework:
 
     def save(
         self,
-        model_dir: str | Path,
+        model_dir: str | PathLike[str],
         network_map: Mapping[str, str] | None = None,
         version: int = 0,
     ) -> None:
@@ -88,7 +88,7 @@ class Framework:
 
     def load(
         self,
-        model_dir: str | Path,
+        model_dir: str | PathLike[str],
         network_map: Mapping[str, str] | None = None,
         version: int = -1,
     ) -> None:
