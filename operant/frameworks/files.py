@@ -24,13 +24,14 @@ from operant.core.durable import Durable, open_regular
 from operant.core.errors import CheckpointError, UsageError, suggest
 
 Models = Mapping[str, nn.Module]  # by attribute of the framework
+Directory = str | os.PathLike[str]
 FILE = re.compile(r"(?P<name>.+)_(?P<version>\d{1,18})(?P<kind>\.pt|\.safetensors)")
 SAFE = re.compile(r"[^/\\\0]+")
 
 
 def save_models(
     models: Models,
-    directory: str | os.PathLike[str],
+    directory: Directory,
     names: Mapping[str, str] | None = None,
     version: int = 0,
 ) -> None:
@@ -46,7 +47,7 @@ def save_models(
 
 def load_models(
     models: Models,
-    directory: str | os.PathLike[str],
+    directory: Directory,
     names: Mapping[str, str] | None = None,
     version: int = -1,
 ) -> int:

@@ -66,7 +66,7 @@ def descend(module: nn.Module, loss: torch.Tensor) -> None:
     gradients = torch.autograd.grad(loss, list(module.parameters()))
     with torch.no_grad():
         for parameter, gradient in zip(module.parameters(), gradients, strict=True):
-            parameter -= RATE * gradient
+            parameter.sub_(RATE * gradient)
 
 
 def made(cls: Any, times: int = 3, **settings: Any) -> Any:
@@ -99,15 +99,12 @@ def test_an_update_gives_two_floats_and_clears_the_buffer() -> None:
 @pytest.mark.parametrize("switch", ["update_value", "update_policy"])
 def test_a_switch_leaves_one_model_as_it_is(switch: str) -> None:
     framework = made(PPO)
-    before = copy.deepcopy((framework.actor.state_dict(), framework.critic.state_dict()))
+    models = framework.actor, framework.critic
+    before = [model.layer.weight.clone() for model in models]
     framework.store_episode(EPISODES[0])
     framework.update(**{switch: False})
-    moved = [
-        not torch.equal(new["layer.weight"], old["layer.weight"])
-        for new, old in zip(
-            (framework.actor.state_dict(), framework.critic.state_dict()), before, strict=True
-        )
-    ]
+    pairs = zip(models, before, strict=True)
+    moved = [not torch.equal(model.layer.weight, old) for model, old in pairs]
     assert moved == [switch == "update_value", switch == "update_policy"]
 
 
