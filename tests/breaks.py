@@ -25,6 +25,7 @@ TESTS = {
     "a2c": "test_a2c.py",
     "ppo": "test_ppo.py",
     "dqn": "test_dqn.py",
+    "rainbow": "test_rainbow.py",
     "sac": "test_sac*.py",
 }
 
@@ -58,6 +59,7 @@ A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER =
     )
 )
 TARGET_ENTROPY = "agents/target_entropy.py"
+HEAD, ATOMS, NOISY, ACTOR = "agents/head.py", "ops/atoms.py", "networks/noisy.py", "agents/actor.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
 N_STEP = [
@@ -167,11 +169,11 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         DQN: [
             ("target from the online network", "(self.target.network, b", "(self.network, b"),
             ("double by the wrong network", "if self.config.double", "if not self.config.double"),
-            ("double judged by its own choice", "q_of(next_q, best", "q_of(chooser, best"),
+            ("double judged by its own choice", "of_action(following,", "of_action(chooser,"),
             (
                 "masks forgotten in targets",
-                "greedy(chooser, self.choices, masks)",
-                "greedy(chooser, self.choices, {})",
+                "head.choices, masks)\n        at_stop",
+                "head.choices, {})\n        at_stop",
             ),
             (
                 "masks of the row before",
@@ -210,6 +212,72 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "batch.first[start:end],",
                 "batch.first[start:end] & False,",
             ),
+        ],
+    },
+    "rainbow": {
+        OFF_POLICY: N_STEP,
+        DQN: [
+            ("no noise to learn with", "layer.redraw(self.generator)", "layer.still()"),
+            ("target from the online network", "(self.target.network, b", "(self.network, b"),
+            (
+                "the distribution after one step",
+                "ended=batch.cut, n=self",
+                "ended=batch.cut | True, n=self",
+            ),
+            (
+                "atoms of the next episode",
+                "ended=batch.cut, n=self",
+                "ended=batch.cut & False, n=self",
+            ),
+            ("the range forgotten", "config.atoms, config.value_min,", "config.atoms, -10.0,"),
+            ("importance weights dropped", "weight * loss, valid)", "loss, valid)"),
+        ],
+        HEAD: [
+            (
+                "priorities of the cross-entropy",
+                "atoms.kl(target, predicted)",
+                "atoms.cross_entropy(target, predicted)",
+            ),
+            (
+                "duelling without the state value",
+                'out["value"].unsqueeze(-1)',
+                '0 * out["value"].unsqueeze(-1)',
+            ),
+            (
+                "several parts accepted",
+                "self.choices.values())) > 1",
+                "self.choices.values())) > 9",
+            ),
+            (
+                "atoms before choices",
+                "unflatten(-1, (-1, self.count))",
+                "unflatten(-1, (self.count, -1)).mT",
+            ),
+        ],
+        ATOMS: [
+            ("nothing clipped", "value.clamp(low, high)", "value"),
+            ("all to the nearest atom", ".clamp(min=0)  #", ".round().clamp(min=0)  #"),
+            (
+                "cross-entropy the wrong way",
+                "return -(target * log_prob)",
+                "return (target * log_prob)",
+            ),
+        ],
+        NOISY: [
+            (
+                "one noise for ever",
+                "generator=generator, device",
+                "generator=torch.Generator().manual_seed(1), device",
+            ),
+            (
+                "sigma without a gradient",
+                "self.weight, self.weight_sigma, noise",
+                "self.weight, self.weight_sigma.detach(), noise",
+            ),
+        ],
+        ACTOR: [
+            ("the noise of exploration in evaluation", "if explore else layer.still()", ""),
+            ("no noise to explore with", "layer.redraw(self.generator) if explore else", ""),
         ],
     },
     "sac": {

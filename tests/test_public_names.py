@@ -13,7 +13,8 @@ import pytest
 NAMES = {
     "operant": "Policy Run build_and_train check_env load sweep train",
     "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
+    "SACConfig Actor GradientStep Losses Optimizer PolicySelector "
+    "ActorCriticVTrace TRPO TRPOConfig VTrace VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
@@ -40,6 +41,8 @@ MEMBERS = {
     "operant.agents.PPO": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",
+    "operant.agents.TRPO": "act observe compute_loss output_space update",
+    "operant.agents.VTrace": "act observe compute_loss output_space update",
     "operant.memory.RolloutCache": "read write env_write agent_write ready submit receive store",
     "operant.envs.SimpleEnvManager": "step reset close env_cls",
     "operant.envs.GymEnv": "spaces horizon obs_preprocessor_cpu action_preprocessor step reset "

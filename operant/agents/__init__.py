@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from operant.agents.actor import Actor as Actor
     from operant.agents.actor import PolicySelector as PolicySelector
     from operant.agents.agent import AgentBase as AgentBase
+    from operant.agents.ddpg import DDPG as DDPG
+    from operant.agents.ddpg import DDPGConfig as DDPGConfig
     from operant.agents.dqn import DQN as DQN
     from operant.agents.dqn import DQNConfig as DQNConfig
     from operant.agents.off_policy import OffPolicy as OffPolicy
@@ -29,5 +31,10 @@ if TYPE_CHECKING:
     from operant.agents.sac import SAC as SAC
     from operant.agents.sac import SACConfig as SACConfig
     from operant.agents.target import Target as Target
+    from operant.agents.trpo import TRPO as TRPO
+    from operant.agents.trpo import TRPOConfig as TRPOConfig
+    from operant.agents.vtrace import ActorCriticVTrace as ActorCriticVTrace
+    from operant.agents.vtrace import VTrace as VTrace
+    from operant.agents.vtrace import VTraceConfig as VTraceConfig
 
 __getattr__ = lazy_names(__name__)

@@ -234,9 +234,11 @@ def total(losses: Tensors) -> Tensor:
 
 
 def averaged(parts: Sequence[Tensors]) -> Metrics:
-    """The mean of each named metric; numbers leave the device once."""
+    """The mean of each named metric over the steps that have it; numbers leave the device once."""
     if not parts:
         return {}
-    names = list(parts[0])
-    table = torch.stack([part[name] for part in parts for name in names]).view(len(parts), -1)
-    return dict(zip(names, table.mean(0).tolist(), strict=True))
+    held = [(name, x) for part in parts for name, x in part.items()]
+    found: dict[str, list[float]] = {}
+    for (name, _), number in zip(held, torch.stack([x for _, x in held]).tolist(), strict=True):
+        found.setdefault(name, []).append(number)
+    return {name: sum(numbers) / len(numbers) for name, numbers in found.items()}

@@ -18,6 +18,7 @@ from operant.core.spaces import Shape, Space, choices, is_mask
 from operant.networks.image import NatureCNN, SmallCNN
 from operant.networks.initialize import is_value, orthogonal
 from operant.networks.modular import ModularNetwork
+from operant.networks.noisy import make_noisy
 from operant.networks.normalize import Normalizer
 from operant.networks.precision import Precision, resolve_precision
 from operant.networks.rank import convert_shape
@@ -50,10 +51,12 @@ def build_network(
     outputs: Mapping[str, Shape],
     generator: torch.Generator | None = None,
     late: Mapping[str, Space] | None = None,
+    noisy: bool = False,
 ) -> ModularNetwork | SplitNetwork:
     """A network from these observations to `outputs`; the same generator, the same weights.
 
-    `late` inputs join after the memory, if there is one; the `hidden` layers then follow them.
+    `late` inputs join after the memory, if there is one; the `hidden` layers then follow them. With
+    `noisy` all fully connected layers are `NoisyLinear`.
     """
     seen = without_masks(observation_spaces)
     with lend_seed(generator):
@@ -69,6 +72,8 @@ def build_network(
             )
             for owner in dict.fromkeys(owners.values())
         }
+        for network in networks.values() if noisy else ():
+            make_noisy(network)
     return SplitNetwork(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
 
 

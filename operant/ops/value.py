@@ -36,6 +36,16 @@ def huber(error: Tensor, delta: float = 1.0) -> Tensor:
     return near * (size - 0.5 * near)
 
 
+def hysteretic(guess: Tensor, target: Tensor, increase: float, decrease: float) -> Tensor:
+    """guess + rate (target - guess), rate = `increase` where that is a rise, else `decrease`.
+
+    Hysteretic learning (Matignon et al., IROS 2007, eq. 3) as a change of the target. A rate of one
+    is the target itself, zero leaves the guess as it is, bit for bit.
+    """
+    rate = torch.where(target > guess, increase, decrease)
+    return torch.lerp(guess, target, rate.to(guess.dtype))
+
+
 def q_of(q_values: Tensors, action: Tensors, choices: Choices) -> Tensor:
     """Q-value of `action`, `[...]`: the sum over all parts of that of the chosen one.
 

@@ -82,10 +82,11 @@ class PartsOfRun:
         outputs: Mapping[str, Shape],
         late: Mapping[str, Space] | None = None,
         members: int = 1,
+        noisy: bool = False,
     ) -> Network:
         """A network, or an ensemble, from the run's observations to `outputs`."""
         settings = self.config.network
-        wanted = self.spaces.observation, outputs, self.generator, late
+        wanted = self.spaces.observation, outputs, self.generator, late, noisy
         made: list[OwnNetwork] | list[ModularNetwork | SplitNetwork]
         if isinstance(settings, OwnNetworkConfig):
             made = [build_own_network(settings, *wanted) for _ in range(members)]

@@ -44,6 +44,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"learning_starts": 20, "prioritized": True, "n_step": 3, "dueling": True},
         },
     ),
+    "distributions": (
+        "rainbow",
+        {
+            "env": {"id": "CartPole-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16]},
+            "agent": {"learning_starts": 20, "value_min": 0, "value_max": 100},
+        },
+    ),
     "soft": (
         "sac",
         {
@@ -102,7 +110,7 @@ def test_compiled_metrics_and_gradients_are_those_of_plain_learning(name: str) -
         container.close()
 
 
-@pytest.mark.parametrize(("name", "programs"), [("values", 1), ("soft", 2)])
+@pytest.mark.parametrize(("name", "programs"), [("values", 1), ("distributions", 1), ("soft", 2)])
 def test_compiled_learning_from_a_replay_is_plain_learning(name: str, programs: int) -> None:
     container = learner(name)
     agent: Any = container.agent
@@ -136,8 +144,9 @@ def test_a_compiled_run_learns_as_a_plain_one() -> None:
     assert float((fast - plain).norm() / way) < 0.02
 
 
-def test_a_compiled_run_goes_on_exactly_from_its_state() -> None:
-    whole, other = learner("soft"), learner("soft")
+@pytest.mark.parametrize("name", ["distributions", "soft"])
+def test_a_compiled_run_goes_on_exactly_from_its_state(name: str) -> None:
+    whole, other = learner(name), learner(name)
     state = deepcopy(whole.run(40).state_dict())
     whole.run(20, initial_step=40)
     other.load_state_dict(state)

@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
+    "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
 SPACES = Spaces({"state": Box(-9, 9, (), np.int64)}, {"action": Discrete(2)})
@@ -52,7 +53,7 @@ class Noisy(nn.Module):
 class NoisyParts(AgentParts):
     """Networks with dropout and batch norm."""
 
-    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
+    def network(self, outputs: Any, late: Any = None, members: int = 1, noisy: bool = False) -> Any:
         made = [CustomNetwork(Noisy(outputs)) for _ in range(members)]
         return made[0] if members == 1 else Ensemble(made)
 

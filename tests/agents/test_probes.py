@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from operant.agents.dqn import DQN
+from operant.agents.modes import noisy_layers
 from operant.agents.registry import AGENTS
 from operant.agents.sac import SAC
 from operant.containers.local import LocalWorker
@@ -25,10 +27,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 5, "max_grad_norm": 0, "optimizer": "adam"},
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
+    "rainbow": {"target_every": 20, "updates_per_step": 0.5, "atoms": 33}
+    | {"value_min": -2.0, "value_max": 6.0, "n_step": 2}
+    | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "sac": 450}
+STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "rainbow": 1200, "sac": 450}
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:
@@ -69,9 +74,13 @@ def values(worker: LocalWorker, seen: Tensor) -> list[float]:
             judged = run(agent.critics.network, observation | late)
             members = [{k: x[..., i, :] for k, x in judged.items()} for i in range(2)]
             worth = torch.stack([expected(q, params) for q in members]).mean(0)
+        elif isinstance(agent, DQN):
+            for layer in noisy_layers(agent.network):
+                layer.still()
+            predicted = agent.head.read(run(agent.network, observation))
+            worth = agent.head.q_values(predicted)["action"].amax(-1)
         else:
-            out = run(agent.network, observation)
-            worth = out["value"].squeeze(-1) if "value" in out else out["q.action"].amax(-1)
+            worth = run(agent.network, observation)["value"].squeeze(-1)
     return worth.flatten().tolist()
 
 
@@ -129,6 +138,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 8000, "length": 15},
     "ppo": {"steps": 4000, "minibatch": 128, "epochs": 4},
     "dqn": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25},
+    "rainbow": {"steps": 2400, "sequence": 3, "n_step": 1},
     "sac": {"steps": 1000, "sequence": 3, "updates_per_step": 0.25, "alpha": 0.02, "tau": 0.2}
     | {"learning_starts": 200, "rate": 0.02},
 }

@@ -10,7 +10,11 @@ from tiny import numbers, weights, worker_of
 
 STEPS = 120
 SETTINGS: list[tuple[str, int, str]] = [
-    *((agent, lstm, "simple") for agent in ("a2c", "ppo", "dqn", "sac") for lstm in (0, 4)),
+    *(
+        (agent, lstm, "simple")
+        for agent in ("a2c", "ppo", "dqn", "rainbow", "sac")
+        for lstm in (0, 4)
+    ),
     *((agent, 0, "native") for agent in ("a2c", "ppo", "dqn")),
     ("ppo", 4, "native"),
     ("dqn", 4, "native"),

@@ -29,6 +29,15 @@ AGENTS: dict[str, dict[str, Any]] = {
         "n_step": 2,
         "sequence": 3,
     },
+    "rainbow": {
+        "length": 4,
+        "replay_size": 120,
+        "learning_starts": 30,
+        "batch_size": 8,
+        "target_every": 7,
+        "atoms": 7,
+        "sequence": 3,
+    },
     "sac": {
         "length": 5,
         "replay_size": 120,

@@ -20,6 +20,7 @@ OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 13, "minibatch": 32, "epochs": 2},
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
+    "rainbow": {"atoms": 7, "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }
 TASKS = {

@@ -22,6 +22,9 @@ RUNS = [
     ("ppo", "dicts", 4),
     ("dqn", "cartpole", 0),
     ("dqn", "images", 0),
+    ("rainbow", "cartpole", 0),
+    ("rainbow", "cartpole", 4),
+    ("rainbow", "images", 0),
     ("sac", "pendulum", 4),
 ]
 

@@ -32,6 +32,7 @@ AGENTS = {
     "a2c": "train a2c --env.num-envs 2 --steps 400",
     "ppo": f"{PPO} --steps 400",
     "dqn": DQN,
+    "rainbow": DQN.replace("dqn", "rainbow"),
     "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
     "--steps 160",
     "ppo compiled": f"{PPO} --compile on --network.separate --steps 300",
