@@ -170,7 +170,7 @@ class DQN(OffPolicy):
     def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
         for layer in self.noisy:
             layer.redraw(self.generator)
-        metrics = self.descend(self.descents[0], batch, weight)
+        metrics = self.descend(self.descents[0], batch, weight, move="value" in due)
         if "target" in due:
             self.target.polyak_update(self.config.tau)
         return metrics

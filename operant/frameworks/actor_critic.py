@@ -16,6 +16,7 @@ from operant.agents.unroll import evaluate_actions
 from operant.core.config import AgentConfig
 from operant.core.experience import Experience
 from operant.frameworks.arguments import NamedResults, bare, call
+from operant.frameworks.criterion import on_rows
 from operant.frameworks.episodes import EpisodeBuffer
 from operant.frameworks.framework import COMMON, Framework, OptimizerClass
 from operant.frameworks.told_policy import ENTROPY, LOG_PROB, ToldPolicy
@@ -158,14 +159,9 @@ class A2C(Framework):
         }
         owners = {LOG_PROB: "policy", ENTROPY: "policy", "value": "value"}
         actions = self.replay_buffer.episodes[0].chunk.action
-        hooks = Hooks(criterion=self._criterion, distribution=ToldPolicy(actions))
+        hooks = Hooks(criterion=on_rows(self.criterion), distribution=ToldPolicy(actions))
         network = SplitNetwork(networks, owners)
         return self._agent_class(network, {}, RolloutCache(1), self._config(), 0, hooks)
-
-    def _criterion(self, value: Tensor, target: Tensor) -> Tensor:
-        """The user's criterion on columns `[N, 1]`."""
-        loss = self.criterion(value.reshape(-1, 1), target.reshape(-1, 1))
-        return loss if not loss.dim() else loss.reshape(value.shape)
 
 
 class PPO(A2C):

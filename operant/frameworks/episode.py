@@ -77,15 +77,11 @@ def _record(
     rows = {name: torch.cat([x, after[name][-1:]]) for name, x in state.items()}
     first = torch.cat([torch.ones(1, 1, dtype=torch.bool), broken])
     reward = torch.tensor([[_number(step["reward"])] for step in steps], dtype=torch.float32)
-    action = {
-        k: x.squeeze(-1) if x.shape[2:] == (1,) and not x.is_floating_point() else x
-        for k, x in _stacked(steps, "action").items()
-    }
     return Experience(
         observation=rows,
         hidden_state=HiddenState(),
         first=first,
-        action=action,
+        action=_stacked(steps, "action"),
         memo=memo,
         reward=reward,
         terminated=terminal,
@@ -94,6 +90,14 @@ def _record(
         final_observation=after,
         replaced=broken,
     )
+
+
+def piece(chunk: Experience, start: int, stop: int) -> Experience:
+    """Some steps of a chunk, as a chunk."""
+    steps = slice(start, min(stop, len(chunk.reward)))
+    seen = slice(start, steps.stop + 1)
+    rows = {"observation", "first"}
+    return Experience(**{k: tree.index(x, seen if k in rows else steps) for k, x in chunk.items()})
 
 
 def joined(chunks: Sequence[Experience]) -> Experience:

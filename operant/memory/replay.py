@@ -139,9 +139,20 @@ class ExperienceReplay:
         if self.ring is None:
             raise no_start(length, self.size)
         places, weight = self._draw(batch_size, length)
-        return Drawn(self._windows(places, length), weight, places)
+        return Drawn(self.windows(places, length), weight, places)
 
-    def _windows(self, places: Array, length: int) -> Experience:
+    def starts(self, length: int = 1) -> Array:
+        """All places where windows of `length` steps begin with a valid step, oldest first."""
+        if self.ring is None:
+            return np.zeros(0, np.int64)
+        ages = np.arange(self.capacity)[:, None]  # steps from the oldest row held
+        rows = (self.cursor - self.count + ages) % self.capacity
+        columns = np.broadcast_to(np.arange(len(self.count)), rows.shape)
+        begin = (ages <= self.count - length) & self.fields["valid"][rows, columns]
+        return (rows * len(self.count) + columns)[begin]
+
+    def windows(self, places: Array, length: int) -> Experience:
+        """The windows of `length` steps that begin in these places."""
         assert self.ring is not None
         envs = len(self.count)
         rows = places + np.arange(0, (length + 1) * envs, envs)[:, None]

@@ -39,7 +39,7 @@ def test_an_episode_is_a_chunk_whose_end_is_known() -> None:
     assert chunk.next_observation["state.pos"].flatten().tolist() == [2, 3, 4]
     assert chunk.reward.flatten().tolist() == pytest.approx([0.1, 0.2, 0.3])
     assert chunk.terminated.flatten().tolist() == [False, False, True]
-    assert chunk.action["move"].shape == (3, 1)
+    assert chunk.action["move"].shape == (3, 1, 1)
     assert chunk.first.flatten().tolist() == [True, False, False, True]
 
 
