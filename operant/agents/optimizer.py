@@ -41,6 +41,9 @@ class Hooks:
     targets: Mapping[str, Network] = field(default_factory=dict)  # target networks by role
     # What the values after each step make of a batch's targets; else n-step returns.
     backup: Callable[[Experience, Tensor], Tensor] | None = None
+    # Actions by name of what a deterministic policy gives; else squashed into their bounds.
+    actions: Callable[[Tensors], Tensors] | None = None
+    smooth: Callable[[Tensor], Tensor] | None = None  # of actions in targets; else as configured
 
 
 class Optimizer:

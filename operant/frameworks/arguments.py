@@ -76,22 +76,23 @@ class NamedResults(nn.Module):
     """A user's module as `operant.networks.CustomNetwork` takes it: its results get these names.
 
     It sees observations `state.<name>` and actions `action.<name>` as `<name>`. Results that it
-    does not give are zeros. `convert` is applied to the first result.
+    does not give are zeros. `convert` is applied to the first result, given what the module saw.
     """
 
     def __init__(
         self,
         module: nn.Module,
         *names: str,
-        convert: Callable[[Tensor], Tensor] | None = None,
+        convert: Callable[[Any, Tensors], Any] | None = None,
     ) -> None:
         super().__init__()
         self.module, self.names, self.convert = module, names, convert
 
     def forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         """The results by name."""
-        results = call(self.module, plain_names(observation))
-        first = results[0] if self.convert is None else self.convert(results[0])
+        given = plain_names(observation)
+        results = call(self.module, given)
+        first = results[0] if self.convert is None else self.convert(results[0], given)
         found = dict(zip(self.names, (first, *results[1:]), strict=False))
         rows = first.shape[0]
         named = {k: _column(found[k], rows) if k in found else None for k in self.names}

@@ -20,10 +20,10 @@ def on_rows(criterion: Criterion) -> Criterion:
 
 def elementwise(criterion: Criterion) -> Criterion:
     """The criterion told to give a loss for each element, which priorities and weights need."""
-    if not hasattr(criterion, "reduction"):
+    if getattr(criterion, "reduction", None) is None:
         raise UsageError(
             f"criterion = {criterion!r}: has no `reduction` to set to 'none'; expected one that "
             f"gives a loss for each row, such as nn.MSELoss"
         )
-    criterion.reduction = "none"
+    criterion.reduction = "none"  # type: ignore[attr-defined]  # it was there above
     return criterion

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,11 +15,12 @@ from operant.agents import dqn
 from operant.agents.off_policy import Due
 from operant.agents.optimizer import GradientStep, Hooks
 from operant.core.errors import UsageError
-from operant.core.experience import Drawn, Experience
+from operant.core.experience import Drawn
 from operant.frameworks.arguments import NamedResults, call
 from operant.frameworks.buffer import Buffer, PrioritizedBuffer
 from operant.frameworks.criterion import elementwise, on_rows
 from operant.frameworks.framework import COMMON, Framework, OptimizerClass
+from operant.frameworks.replaying import check_rates, user_backup
 from operant.networks.custom import CustomNetwork
 from operant.ops import atoms, explore, value
 from operant.ops.value import Criterion, Q
@@ -62,11 +63,7 @@ class DQN(Framework):
         super().__init__({"qnet": qnet, "qnet_target": qnet_target}, settings)
         if self.mode not in MODES:
             raise UsageError(f"mode = {self.mode!r}: expected one of {', '.join(MODES)}")
-        if self.update_steps is not None and "update_rate" in settings and self.update_rate:
-            raise UsageError(
-                f"update_rate = {self.update_rate}, update_steps = {self.update_steps}: a target "
-                f"network moves a little at each update, or as a whole every so many; give one"
-            )
+        check_rates(self, settings)
         self.criterion, self.epsilon, self._updates = criterion, 1.0, 0
         self._make_optimizers(optimizer, {"qnet": self.learning_rate})
         self.replay_buffer = self.replay_buffer or self._buffer(self.replay_size)
@@ -156,20 +153,6 @@ class DQN(Framework):
         """The target of a value; overridable. All are columns `[B, 1]`."""
         raise NotImplementedError  # the agent's own, unless a subclass has another
 
-    def _backup(self) -> Callable[[Experience, Tensor], Tensor] | None:
-        """The user's `reward_function`, if there is one, on the rows of a batch."""
-        if type(self).reward_function is DQN.reward_function:
-            return None
-
-        def backup(batch: Experience, next_value: Tensor) -> Tensor:
-            columns = (x.reshape(-1, 1) for x in (batch.reward, next_value, batch.terminated))
-            reward, following, terminal = columns
-            others = {k: x.reshape(len(reward), -1) for k, x in batch.memo.items()}
-            found = self.reward_function(reward, self.discount, following, terminal, others)
-            return found.reshape(next_value.shape)
-
-        return backup
-
     def _config(self) -> dqn.DQNConfig:
         return dqn.DQNConfig(
             gamma=self.discount,
@@ -185,7 +168,11 @@ class DQN(Framework):
         space: Any = {ACTION: Discrete(self._values(q).shape[-1])}
         network = self._network(self.qnet)
         target = network if self.mode == "vanilla" else self._network(self.qnet_target)
-        hooks = Hooks(criterion=self._criterion(), targets={"value": target}, backup=self._backup())
+        hooks = Hooks(
+            criterion=self._criterion(),
+            targets={"value": target},
+            backup=user_backup(self, DQN.reward_function),
+        )
         return dqn.DQN(network, space, self.replay_buffer.memory, self._config(), 0, hooks)
 
     def _example(self) -> Tensor:
@@ -233,7 +220,7 @@ class RAINBOW(DQNPer):
         return atoms.mean(_log(q), self.value_min, self.value_max)
 
     def _network(self, model: nn.Module) -> CustomNetwork:
-        flat = NamedResults(model, Q + ACTION, convert=lambda p: _log(p).flatten(1))
+        flat = NamedResults(model, Q + ACTION, convert=lambda p, _: _log(p).flatten(1))
         return CustomNetwork(flat)
 
     def _config(self) -> dqn.DQNConfig:

@@ -66,5 +66,5 @@ def test_results_get_names_and_missing_ones_are_zeros() -> None:
 
 
 def test_the_first_result_can_be_converted() -> None:
-    network = NamedResults(Two(), "q.move", convert=lambda x: 0 * x + 7)
+    network = NamedResults(Two(), "q.move", convert=lambda x, _: 0 * x + 7)
     assert network({"state.pos": POS, "state.vel": VEL}, HiddenState())[0]["q.move"].min() == 7

@@ -115,7 +115,7 @@ def test_rainbow_takes_the_cross_entropy_to_a_projected_distribution() -> None:
     aim = torch.zeros(5)
     aim[2], aim[3] = 0.05, 0.95  # 0.5 + 0.9 · 0.5 = 0.95, between the atoms 0 and 1
     probability = qnet(steps[1]["state"]["state"])[0][0, steps[1]["action"]["action"].item()]
-    assert loss == pytest.approx(float(-(aim * probability.log()).sum()), rel=1e-4)
+    assert loss == pytest.approx(-(aim * probability.log()).sum().item(), rel=1e-4)
 
 
 def test_rainbow_acts_by_the_mean_and_passes_on_what_else_there_is() -> None:
