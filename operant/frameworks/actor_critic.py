@@ -18,7 +18,7 @@ from operant.core.experience import Experience
 from operant.frameworks.arguments import NamedResults, bare, call
 from operant.frameworks.criterion import on_rows
 from operant.frameworks.episodes import EpisodeBuffer
-from operant.frameworks.framework import COMMON, Framework, OptimizerClass
+from operant.frameworks.framework import Framework, OptimizerClass
 from operant.frameworks.told_policy import ENTROPY, LOG_PROB, ToldPolicy
 from operant.memory.rollout import RolloutCache
 from operant.networks.custom import CustomNetwork
@@ -35,18 +35,17 @@ class A2C(Framework):
 
     _is_top = ["actor", "critic"]  # noqa: RUF012  # the contract's
     _is_restorable = ["actor", "critic"]  # noqa: RUF012
-    _defaults: ClassVar[dict[str, Any]] = COMMON | {
-        "actor_update_times": 5,
-        "critic_update_times": 10,
-        "actor_learning_rate": 1e-3,
-        "critic_learning_rate": 1e-3,
-        "entropy_weight": None,
-        "value_weight": 0.5,
-        "gae_lambda": 1.0,
-        "normalize_advantage": True,
-    }
     _agent_class: ClassVar[Any] = agents.A2C
     _config_class: ClassVar[type[AgentConfig]] = agents.A2CConfig
+
+    actor_update_times: int = 5  # gradient steps of the actor in an update
+    critic_update_times: int = 10  # likewise of the critic
+    actor_learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    entropy_weight: float | None = None  # coefficient of the entropy; negative: a bonus
+    value_weight: float = 0.5  # coefficient of the value loss
+    gae_lambda: float = 1.0  # GAE lambda
+    normalize_advantage: bool = True  # normalise the advantages of a minibatch
 
     actor: nn.Module
     critic: nn.Module
@@ -167,9 +166,10 @@ class A2C(Framework):
 class PPO(A2C):
     """Proximal policy optimisation: A2C with a clipped surrogate."""
 
-    _defaults: ClassVar[dict[str, Any]] = A2C._defaults | {"surrogate_loss_clip": 0.2}
     _agent_class: ClassVar[Any] = agents.PPO
     _config_class: ClassVar[type[AgentConfig]] = agents.PPOConfig
+
+    surrogate_loss_clip: float = 0.2  # clip range of the probability ratio
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"clip": self.surrogate_loss_clip}

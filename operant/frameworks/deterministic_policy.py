@@ -20,15 +20,13 @@ from operant.frameworks.arguments import NamedResults, bare, call
 from operant.frameworks.buffer import Buffer, PrioritizedBuffer
 from operant.frameworks.criterion import elementwise, on_rows
 from operant.frameworks.exploration_noise import NoiseMaker
-from operant.frameworks.framework import COMMON, Framework, OptimizerClass
-from operant.frameworks.replaying import check_rates, user_backup
+from operant.frameworks.framework import Framework, OptimizerClass
+from operant.frameworks.replaying import check_rates, tau_of, user_backup
 from operant.networks.custom import CustomNetwork
 from operant.networks.ensemble import Ensemble
 from operant.ops import noise
 from operant.ops.distribution import POLICY
 from operant.ops.value import Criterion
-
-RATES = {"actor_learning_rate": 5e-4, "critic_learning_rate": 1e-3}
 
 
 class DDPG(Framework):
@@ -37,17 +35,19 @@ class DDPG(Framework):
     _is_top = ["actor", "critic", "actor_target", "critic_target"]  # noqa: RUF012  # the contract's
     _is_restorable = ["actor_target", "critic_target"]  # noqa: RUF012
     _pairs: ClassVar[dict[str, str]] = {"actor_target": "actor", "critic_target": "critic"}
-    _defaults: ClassVar[dict[str, Any]] = (
-        COMMON
-        | RATES
-        | {
-            "update_rate": 0.001,
-            "update_steps": None,
-        }
-    )
-    _numbers = ("_updates", "_noise")
+    _numbers: ClassVar[tuple[str, ...]] = ("_updates", "_noise")
     _buffer: ClassVar[type[Buffer]] = Buffer
     _critics: ClassVar[tuple[str, ...]] = ("critic",)
+
+    actor_learning_rate: float = 5e-4
+    critic_learning_rate: float = 1e-3
+    update_rate: float | None = 0.001  # Polyak averaging of the target networks
+    update_steps: int | None = None  # or: updates between copies of the networks
+
+    actor: nn.Module
+    actor_target: nn.Module
+    critic: nn.Module
+    critic_target: nn.Module
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class DDPG(Framework):
         models = [getattr(self, name) for name in ("actor", *self._critics)]
         for model in models:
             model.train()
-        drawn = self.replay_buffer.draw(self.batch_size)
+        drawn = self.replay_buffer.draw(agent.config.batch_size)
         metrics = agent.learn_from(drawn, due)
         for model in models:
             model.eval()
@@ -182,8 +182,8 @@ class DDPG(Framework):
     def _settings(self) -> dict[str, Any]:
         return {
             "gamma": self.discount,
-            "tau": 1.0 if self.update_steps is not None else self.update_rate,
-            "batch_size": self.batch_size,
+            "tau": tau_of(self.update_rate, self.update_steps),
+            "batch_size": self.batch_size or self.replay_buffer.size(),
             "critics": len(self._critics),
         }
 
@@ -230,8 +230,9 @@ class DDPG(Framework):
 class DDPGPer(DDPG):
     """DDPG with prioritized replay; the criterion must give a loss for each row."""
 
-    _defaults: ClassVar[dict[str, Any]] = DDPG._defaults | {"update_rate": 0.005}
-    _buffer = PrioritizedBuffer
+    _buffer: ClassVar[type[Buffer]] = PrioritizedBuffer
+
+    update_rate: float | None = 0.005
 
     def _criterion(self) -> Criterion:
         return on_rows(elementwise(self.criterion))
@@ -240,11 +241,9 @@ class DDPGPer(DDPG):
 class HDDPG(DDPG):
     """Hysteretic DDPG: rises and falls of a value are learned at rates of their own."""
 
-    _defaults: ClassVar[dict[str, Any]] = DDPG._defaults | {
-        "update_rate": 0.005,
-        "q_increase_rate": 1.0,
-        "q_decrease_rate": 1.0,
-    }
+    update_rate: float | None = 0.005
+    q_increase_rate: float = 1.0  # share of the learning rate where a value rises
+    q_decrease_rate: float = 1.0  # share of the learning rate where a value falls
 
     def _settings(self) -> dict[str, Any]:
         rates = {"increase_rate": self.q_increase_rate, "decrease_rate": self.q_decrease_rate}
@@ -260,9 +259,10 @@ class TD3(DDPG):
     _is_top = [*DDPG._is_top, "critic2", "critic2_target"]  # noqa: RUF012
     _is_restorable = [*DDPG._is_restorable, "critic2_target"]  # noqa: RUF012
     _pairs: ClassVar[dict[str, str]] = DDPG._pairs | {"critic2_target": "critic2"}
-    _defaults: ClassVar[dict[str, Any]] = DDPG._defaults | {"policy_delay": 2}
-    _numbers = (*DDPG._numbers, "_policy_asked")
-    _critics = ("critic", "critic2")
+    _numbers: ClassVar[tuple[str, ...]] = (*DDPG._numbers, "_policy_asked")
+    _critics: ClassVar[tuple[str, ...]] = ("critic", "critic2")
+
+    policy_delay: int = 2  # updates that ask for the policy between those that move it
 
     def __init__(  # the contract's
         self,

@@ -19,19 +19,6 @@ from operant.frameworks.rates import warn_of_products
 from operant.frameworks.user_optimizer import UserOptimizer
 
 OptimizerClass = Callable[..., torch.optim.Optimizer]
-COMMON: dict[str, Any] = {
-    "batch_size": 100,
-    "discount": 0.99,
-    "gradient_max": float("inf"),
-    "replay_size": 500_000,
-    "replay_device": "cpu",
-    "replay_buffer": None,
-    "lr_scheduler": None,
-    "lr_scheduler_args": None,
-    "lr_scheduler_kwargs": None,
-    "visualize": False,
-    "visualize_dir": "",
-}
 
 
 class Framework:
@@ -43,19 +30,30 @@ class Framework:
     _is_top: ClassVar[list[str]] = []  # attributes that are models
     _is_restorable: ClassVar[list[str]] = []  # those that are saved
     _pairs: ClassVar[dict[str, str]] = {}  # target model: the model that starts as its copy
-    _defaults: ClassVar[dict[str, Any]] = COMMON
+    _numbers: ClassVar[tuple[str, ...]] = ()  # attributes that change by themselves
 
-    replay_buffer: Any
+    batch_size: int | None = 100  # steps in a minibatch
+    discount: float = 0.99  # discount factor
+    gradient_max: float = float("inf")  # gradient clipping: the largest norm
+    replay_size: int = 500_000  # size of the replay buffer, in steps
+    replay_device: str = "cpu"  # checked, and otherwise without effect: rows lie in main memory
+    replay_buffer: Any = None  # a buffer of one's own
+    lr_scheduler: Callable[..., LRScheduler] | None = None  # as in torch.optim.lr_scheduler
+    lr_scheduler_args: Sequence[Sequence[Any]] | None = None  # one tuple for each optimizer
+    lr_scheduler_kwargs: Sequence[Mapping[str, Any]] | None = None  # likewise
+    visualize: bool = False  # draw the models when they first learn
+    visualize_dir: str = ""  # where to
 
     def __init__(self, models: Mapping[str, nn.Module], settings: Mapping[str, Any]) -> None:
+        known = self._setting_names()
         for name in settings:
-            if name not in self._defaults:
-                near = suggest(name, self._defaults)
+            if name not in known:
+                near = suggest(name, known)
                 raise UsageError(f"{type(self).__name__}: {name!r} is no setting{near}")
         for name, model in models.items():
             if not isinstance(model, nn.Module):
                 raise UsageError(f"{name} is a {type(model).__name__}; expected an nn.Module")
-        self.__dict__.update({**self._defaults, **settings}, **models)
+        self.__dict__.update(settings, **models)
         torch.device(self.replay_device)  # refuses what is no device
         self._optimizers: dict[str, torch.optim.Optimizer] = {}
         self._schedulers: dict[str, LRScheduler] = {}
@@ -63,6 +61,12 @@ class Framework:
         self._copy_targets()
         for model in models.values():
             model.eval()
+
+    @classmethod
+    def _setting_names(cls) -> set[str]:
+        """Annotated attributes with a default: what the constructor takes besides models."""
+        noted = {name for base in cls.__mro__ for name in vars(base).get("__annotations__", {})}
+        return {name for name in noted if name in dir(cls) and not name.startswith("_")}
 
     # Models
 
@@ -170,8 +174,6 @@ class Framework:
             "schedulers": {name: own.state_dict() for name, own in self._schedulers.items()},
             "numbers": state_of(self, *self._numbers),
         }
-
-    _numbers: ClassVar[tuple[str, ...]] = ()  # attributes that change by themselves
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""

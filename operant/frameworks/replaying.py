@@ -21,6 +21,11 @@ def check_rates(framework: Any, settings: Mapping[str, Any]) -> None:
         )
 
 
+def tau_of(update_rate: float | None, update_steps: int | None) -> float:
+    """The share by which a target network moves when it moves."""
+    return 1.0 if update_steps is not None or update_rate is None else update_rate
+
+
 def user_backup(
     framework: Any, default: Callable[..., Tensor]
 ) -> Callable[[Experience, Tensor], Tensor] | None:

@@ -8,20 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from operant.agents.optimizer import Gradients, clip_gradients
+from operant.agents.optimizer import Gradients, Optimizer, clip_gradients
 from operant.core.experience import Tensors
 
 Backward = Callable[[Tensor], object]
 
 
-class UserOptimizer:
+class UserOptimizer(Optimizer):
     """One or more optimizers of `torch.optim` as one; each keeps its learning rate to itself.
 
     An optimizer whose parameters a loss does not touch takes no step, and each has its gradient
     clipped by itself. `backward` is called with each loss.
     """
-
-    reduce = None
 
     def __init__(
         self, optimizers: Sequence[torch.optim.Optimizer], max_grad_norm: float, backward: Backward
@@ -40,7 +38,7 @@ class UserOptimizer:
 
     def clip(self, gradients: Gradients) -> Tensors:
         """Shorten the gradient of each optimizer to `max_grad_norm`."""
-        if self.max_grad_norm == float("inf"):
+        if self.max_grad_norm is None or self.max_grad_norm == float("inf"):
             return {}
         for _, own in self.members:
             found = [p.grad for p in own if p.grad is not None]

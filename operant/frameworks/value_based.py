@@ -19,8 +19,8 @@ from operant.core.experience import Drawn
 from operant.frameworks.arguments import NamedResults, call
 from operant.frameworks.buffer import Buffer, PrioritizedBuffer
 from operant.frameworks.criterion import elementwise, on_rows
-from operant.frameworks.framework import COMMON, Framework, OptimizerClass
-from operant.frameworks.replaying import check_rates, user_backup
+from operant.frameworks.framework import Framework, OptimizerClass
+from operant.frameworks.replaying import check_rates, tau_of, user_backup
 from operant.networks.custom import CustomNetwork
 from operant.ops import atoms, explore, value
 from operant.ops.value import Criterion, Q
@@ -39,15 +39,14 @@ class DQN(Framework):
     _is_top = ["qnet", "qnet_target"]  # noqa: RUF012  # the contract's
     _is_restorable = ["qnet_target"]  # noqa: RUF012
     _pairs: ClassVar[dict[str, str]] = {"qnet_target": "qnet"}
-    _defaults: ClassVar[dict[str, Any]] = COMMON | {
-        "epsilon_decay": 0.9999,
-        "update_rate": 0.005,
-        "update_steps": None,
-        "learning_rate": 1e-3,
-        "mode": "double",
-    }
-    _numbers = ("epsilon", "_updates")
+    _numbers: ClassVar[tuple[str, ...]] = ("epsilon", "_updates")
     _buffer: ClassVar[type[Buffer]] = Buffer
+
+    epsilon_decay: float = 0.9999  # what epsilon is multiplied by at each noisy action
+    update_rate: float | None = 0.005  # Polyak averaging of the target network
+    update_steps: int | None = None  # or: updates between copies of the network
+    learning_rate: float = 1e-3
+    mode: str = "double"  # vanilla, fixed_target or double
 
     qnet: nn.Module
     qnet_target: nn.Module
@@ -119,7 +118,7 @@ class DQN(Framework):
         agent = self._agent
         agent.config, agent.memory = self._config(), self.replay_buffer.memory
         agent.descents = (GradientStep("loss", agent.compute_loss, self._optimizer_of("qnet")),)
-        drawn = self.replay_buffer.draw(self.batch_size, agent.config.n_step)
+        drawn = self.replay_buffer.draw(agent.config.batch_size, agent.config.n_step)
         self._updates += 1
         self.qnet.train()
         metrics = agent.learn_from(self._taken(drawn), self._due(update_value, update_target))
@@ -157,8 +156,8 @@ class DQN(Framework):
         return dqn.DQNConfig(
             gamma=self.discount,
             double=self.mode == "double",
-            tau=1.0 if self.update_steps is not None else self.update_rate,
-            batch_size=self.batch_size,
+            tau=tau_of(self.update_rate, self.update_steps),
+            batch_size=self.batch_size or self.replay_buffer.size(),
         )
 
     @cached_property
@@ -190,7 +189,7 @@ class DQN(Framework):
 class DQNPer(DQN):
     """DQN with prioritized replay; the criterion must give a loss for each row."""
 
-    _buffer = PrioritizedBuffer
+    _buffer: ClassVar[type[Buffer]] = PrioritizedBuffer
 
     def _criterion(self) -> Criterion:
         return on_rows(elementwise(self.criterion))
@@ -199,10 +198,8 @@ class DQNPer(DQN):
 class RAINBOW(DQNPer):
     """DQN over distributions: `qnet(state)` gives probabilities `[B, actions, atoms]`."""
 
-    _defaults: ClassVar[dict[str, Any]] = DQN._defaults | {
-        "reward_future_steps": 3,
-        "update_rate": 0.001,
-    }
+    reward_future_steps: int = 3  # n of the n-step return
+    update_rate: float | None = 0.001
 
     def __init__(
         self,

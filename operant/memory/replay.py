@@ -149,7 +149,8 @@ class ExperienceReplay:
         rows = (self.cursor - self.count + ages) % self.capacity
         columns = np.broadcast_to(np.arange(len(self.count)), rows.shape)
         begin = (ages <= self.count - length) & self.fields["valid"][rows, columns]
-        return (rows * len(self.count) + columns)[begin]
+        places: Array = (rows * len(self.count) + columns)[begin]
+        return places
 
     def windows(self, places: Array, length: int) -> Experience:
         """The windows of `length` steps that begin in these places."""

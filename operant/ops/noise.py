@@ -38,7 +38,8 @@ def ornstein_uhlenbeck(  # the parameters of the process
     dt: float = 1.0,
 ) -> Tensor:
     """The noise after this one: x ← x + θ (μ − x) dt + σ √dt N(0, 1)."""
-    return noise + theta * (mu - noise) * dt + sigma * dt**0.5 * torch.randn_like(noise)
+    drift: Tensor = theta * (mu - noise) * dt
+    return noise + drift + sigma * dt**0.5 * torch.randn_like(noise)
 
 
 def prefer(probability: Tensor, chosen: float) -> Tensor:

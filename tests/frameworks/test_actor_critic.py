@@ -77,7 +77,8 @@ def made(cls: Any, times: int = 3, **settings: Any) -> Any:
 
 @pytest.mark.parametrize(("cls", "clip"), [(A2C, None), (PPO, 0.2), (PPO, 0.001)])
 def test_an_update_is_the_same_as_in_plain_torch(cls: Any, clip: float | None) -> None:
-    framework = made(cls, **({} if clip is None else {"surrogate_loss_clip": clip}))
+    settings: dict[str, Any] = {} if clip is None else {"surrogate_loss_clip": clip}
+    framework = made(cls, **settings)
     actor, critic = copy.deepcopy(framework.actor), copy.deepcopy(framework.critic)
     for steps in EPISODES:
         framework.store_episode(steps)

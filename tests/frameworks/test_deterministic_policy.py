@@ -80,9 +80,7 @@ def made(cls: Any = DDPG, **settings: Any) -> Any:
     return framework
 
 
-def plain_update(
-    models: dict[str, Any], episode: list[dict[str, Any]], rates: Any = (1, 1)
-) -> None:
+def plain_update(models: dict[str, Any], episode: list[dict[str, Any]], rates: Any) -> None:
     """One update on all steps of an episode."""
     state, after = (torch.cat([s[k]["state"] for s in episode]) for k in ("state", "next_state"))
     action = torch.cat([s["action"]["action"] for s in episode])
@@ -90,7 +88,7 @@ def plain_update(
         torch.tensor([[float(f(s))] for s in episode])
         for f in (lambda s: s["reward"], lambda s: not s["terminal"])
     )
-    critics = [name for name in ("critic", "critic2") if name in models]
+    critics: list[str] = [name for name in ("critic", "critic2") if name in models]
     with torch.no_grad():
         following = models["actor_target"](after)
         values = [models[f"{name}_target"](after, following) for name in critics]
@@ -105,11 +103,9 @@ def plain_update(
         descend(models[name], loss)
     descend(models["actor"], -models["critic"](state, models["actor"](state)).mean())
     with torch.no_grad():
-        for name in ("actor", *critics):
-            pairs = zip(
-                models[f"{name}_target"].parameters(), models[name].parameters(), strict=True
-            )
-            for own, other in pairs:
+        for name in ["actor", *critics]:
+            both = (models[f"{name}_target"].parameters(), models[name].parameters())
+            for own, other in zip(*both, strict=True):
                 own.lerp_(other, TAU)
 
 

@@ -183,7 +183,8 @@ def test_a_reward_function_of_the_users_own_makes_the_targets() -> None:
             reward: Tensor, discount: float, next_value: Tensor, terminal: Tensor, others: Any
         ) -> Tensor:
             assert others["bonus"].shape == reward.shape == terminal.shape
-            return others["bonus"] * 10.0
+            bonus: Tensor = others["bonus"]
+            return bonus * 10.0
 
     framework = made(Own)
     (step,) = episode(1)
