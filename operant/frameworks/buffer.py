@@ -19,6 +19,7 @@ from operant.memory.prioritized import PrioritizedReplay
 from operant.memory.replay import ExperienceReplay
 
 SampleMethod = str | Callable[["Buffer", int], Sequence[int]]
+PLENTY = 2  # times a batch, from which on windows are drawn without listing them
 METHODS = ("random_unique", "random", "all")
 DEFAULT_ATTRIBUTES = ("state", "action", "reward", "next_state", "terminal", "*")
 
@@ -48,7 +49,7 @@ class Buffer:
 
     def size(self) -> int:
         """Steps held."""
-        return len(self.memory.starts())
+        return self.memory.held()
 
     def all_size(self) -> int:
         """Steps held by all processes: here, those of this one."""
@@ -65,6 +66,8 @@ class Buffer:
 
     def draw(self, batch_size: int, length: int = 1, method: SampleMethod = "random") -> Drawn:
         """At most as many windows of `length` steps as there are."""
+        if method == "random" and self.memory.held() >= PLENTY * batch_size + length:
+            return self.memory.sample(batch_size, length)  # which does not list all of them
         places = self._places(batch_size, self.memory.starts(length), method)
         return Drawn(self.memory.windows(places, length), None, places)
 
@@ -156,7 +159,7 @@ class PrioritizedBuffer(Buffer):
     def draw(self, batch_size: int, length: int = 1, method: SampleMethod = "random") -> Drawn:
         """Windows by priority, and the weights of their losses; `beta` grows with each draw."""
         self.memory.beta = Schedule(self.beta)
-        count = min(batch_size, len(self.memory.starts(length)))
+        count = min(batch_size, self.memory.held())
         drawn = self.memory.sample(count, length)
         self.beta = min(1.0, self.beta + self.increment)
         return drawn

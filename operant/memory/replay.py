@@ -141,6 +141,14 @@ class ExperienceReplay:
         places, weight = self._draw(batch_size, length)
         return Drawn(self.windows(places, length), weight, places)
 
+    def held(self) -> int:
+        """Valid steps that can be drawn."""
+        if self.ring is None:
+            return 0
+        valid, envs = self.fields["valid"], np.arange(len(self.count))
+        # The row at the cursor is no step yet, whatever it was before.
+        return int(np.count_nonzero(valid) - np.count_nonzero(valid[self.cursor, envs]))
+
     def starts(self, length: int = 1) -> Array:
         """All places where windows of `length` steps begin with a valid step, oldest first."""
         if self.ring is None:
