@@ -200,12 +200,17 @@ def broken() -> Any:
     raise ZeroDivisionError("too far\nto the left")
 
 
+def unprintable() -> Any:
+    raise ValueError("half a character: \ud800")
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
     "nan": (np.array([0, np.nan], np.float32), "observation 'observation' is NaN; expected finite"),
     "inf": (np.array([np.inf, 0], np.float32), "is infinite; expected finite numbers"),
     "shape": (np.zeros(3, np.float32), "has shape (3,); expected (2,)"),
     "type": (np.array(["a", "b"]), "expected float32 as its space says"),
     "none": (None, "is None; expected float32"),
+    "surrogate": (unprintable, "ValueError: half a character: "),
     "raise": (broken, "ZeroDivisionError: too far to the left"),
 }
 
