@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -112,7 +113,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping in a configuration file."""
     source = str(path)
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        text = _read(path).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{source}: no such configuration file") from None
     except UnicodeDecodeError as error:
@@ -127,6 +128,17 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         kind = "a list" if isinstance(tree, list) else f"only {tree!r}"
         raise UsageError(f"{source}: holds {kind}; expected keys with values, such as `seed: 1`")
     return tree
+
+
+def _read(path: str | Path) -> bytes:
+    """The content of a file; that of a pipe into which nobody writes is empty, not waited for."""
+    with open(path, "rb", opener=_open_at_once) as file:
+        os.set_blocking(file.fileno(), True)
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def dump_yaml(tree: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ Step = tuple[Any, Any, bool, bool, dict[str, Any]]
 class Steady(gymnasium.Env[Any, Any]):
     """Nothing ever goes wrong: ten steps of reward 1, numbered in hundredths."""
 
-    observation_space = gs.Box(-1, 1, (2,), np.float32)
+    observation_space: Any = gs.Box(-1, 1, (2,), np.float32)
     action_space = gs.Discrete(2)
     t = 0
 

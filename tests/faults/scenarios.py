@@ -141,7 +141,7 @@ SCENARIOS = (
             f"{RUNS}test_a_killed_run_leaves_no_process_and_is_resumed",
             f"{RUNS}test_a_run_killed_twenty_times_ends_as_if_it_never_was",
         ),
-        within=2,
+        within=5,
     ),
     Scenario(
         14,

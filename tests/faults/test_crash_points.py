@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def crashes(tmp_path: Path, step: int, die: Callable[[int], Any]) -> int:
         directory = tmp_path / str(moment)
         for earlier in (1, 2):
             save(directory, earlier, state_at(earlier), keep=2)
-        code = save_in_child(directory, step, lambda moment=moment: die(moment))
+        code = save_in_child(directory, step, partial(die, moment))
         assert_whole(directory, step)
         if code == 0:
             return moment
@@ -112,7 +113,7 @@ def test_a_write_cut_short_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
         directory = tmp_path / str(size)
         for earlier in (1, 2):
             save(directory, earlier, state_at(earlier), keep=2)
-        codes.append(save_in_child(directory, 3, lambda size=size: limit_to(size)))
+        codes.append(save_in_child(directory, 3, partial(limit_to, size)))
         assert_whole(directory, 3)
     assert codes[:4] == [-signal.SIGXFSZ] * 4
     assert codes[-1] == 0

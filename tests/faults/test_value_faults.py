@@ -67,7 +67,7 @@ def test_an_observation_that_breaks_its_space_ends_the_run(
 class Forgetful(Steady):
     """Leaves out a part of its observation at the third step."""
 
-    observation_space = gs.Dict({"near": gs.Discrete(2), "far": gs.Discrete(2)})
+    observation_space: Any = gs.Dict({"near": gs.Discrete(2), "far": gs.Discrete(2)})
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         super().reset()
