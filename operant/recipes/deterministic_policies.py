@@ -4,7 +4,7 @@ from operant.session.recipe import Recipe
 
 SCORES = {  # mean return at 10k steps, by agent: of seeds 1 to 3
     "ddpg": (-134, -116, -144),
-    "ddpg-per": (-134, -116, -149),
+    "ddpg-per": (-143, -117, -140),
     "hddpg": (-134, -118, -148),
     "td3": (-135, -128, -142),
 }
