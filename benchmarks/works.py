@@ -84,6 +84,11 @@ WORKS = {
         jobs=training("sb3", "tianshou", "skrl"),
         ratio=1.6,
     ),
+    "td3-halfcheetah": Work(
+        title="TD3 on HalfCheetah-v5: 1 environment, an update of 256 every step, 256×256",
+        jobs=training("sb3"),
+        ratio=1.5,
+    ),
     "prioritized-replay": Work(
         title="Prioritized replay: 256 sampled and their priorities updated, of 1,000,000",
         jobs={OURS: "operant_prioritized", "tianshou": "tianshou_prioritized"},

@@ -28,6 +28,7 @@ TESTS = {
     "vtrace": "test_vtrace.py",
     "dqn": "test_dqn.py",
     "rainbow": "test_rainbow.py",
+    "ddpg": "test_ddpg.py",
     "sac": "test_sac*.py",
 }
 
@@ -53,10 +54,10 @@ class Break:
         path.write_text(source.replace(self.old, self.new))
 
 
-A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER = (
+A2C, PPO, DQN, DDPG, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER = (
     f"agents/{name}.py"
     for name in (
-        *("a2c", "ppo", "dqn", "sac", "advantages", "unroll", "target", "off_policy"),
+        *("a2c", "ppo", "dqn", "ddpg", "sac", "advantages", "unroll", "target", "off_policy"),
         *("critics", "optimizer"),
     )
 )
@@ -65,11 +66,16 @@ HEAD, ATOMS, NOISY, ACTOR = "agents/head.py", "ops/atoms.py", "networks/noisy.py
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust_region.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
+DETERMINISTIC = "ops/deterministic.py"
 N_STEP = [
     ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
     ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
     ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
     ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+]
+CRITIC_LOSSES = [
+    ("wasted rows learned from", "masked_mean(x, valid)", "masked_mean(x, None)"),
+    ("importance weights dropped", "weight.unsqueeze(-1) * squares", "squares"),
 ]
 
 # By agent and file: what it amounts to, the expression, and what takes its place.
@@ -354,6 +360,48 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("no noise to explore with", "layer.redraw(self.generator) if explore else", ""),
         ],
     },
+    "ddpg": {
+        OFF_POLICY: N_STEP,
+        DDPG: [
+            ("policy descends its critic", '{"actor": -policy.masked', '{"actor": policy.masked'),
+            ("policy climbs the last critic", "q[..., 0, 0]", "q[..., -1, 0]"),
+            ("policy of the first row alone", "q[..., 0, 0],", "q[:, :1, 0, 0],"),
+            (
+                "targets from the online policy",
+                "self.propose(self.policy_target.network,",
+                "self.propose(self.network,",
+            ),
+            (
+                "targets from the online critics",
+                "outputs(self.critics.target.network",
+                "outputs(self.critics.network",
+            ),
+            ("no smoothing", "if not scale:", "if True:"),
+            ("policy never delayed", "if delayed else", "if False else"),
+            ("others' actions dropped", "taken | self.propose(", "self.propose("),
+            (
+                "priority of a hysteretic target",
+                "(q.detach() - target).abs()",
+                "(0 * q.detach()).abs()",
+            ),
+            (
+                "policy's target left behind",
+                "self.policy_target.polyak_update(self.config.tau)",
+                "pass",
+            ),
+            ("policy_lr dropped", "config.policy_lr or config.lr", "config.lr"),
+        ],
+        CRITICS: [
+            *CRITIC_LOSSES,
+            ("twin min → max", "expected).amin(-1)", "expected).amax(-1)"),
+        ],
+        DETERMINISTIC: [
+            ("target actions out of bounds", "(action + noise).clamp(-1.0, 1.0)", "action + noise"),
+            ("actions without bounds", "[POLICY + name].tanh()", "[POLICY + name]"),
+        ],
+        VALUE: [("rates the wrong way", "target > guess, increase", "target < guess, increase")],
+        "ops/explore.py": [("noise never clipped", ".clamp(-clip, clip)", "")],
+    },
     "sac": {
         OFF_POLICY: N_STEP,
         SAC: [
@@ -377,11 +425,10 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "self.actor_loss, self.actor_optimizer)",
                 "self.actor_loss, self.critic_optimizer)",
             ),
-            ("wasted rows learned from", "masked_mean(x, valid)", "masked_mean(x, None)"),
-            ("importance weights dropped", "weight.unsqueeze(-1) * squares", "squares"),
             ("tau dropped", "polyak_update(self.config.tau)", "polyak_update(1.0)"),
         ],
         CRITICS: [
+            *CRITIC_LOSSES,
             ("twin min → max", "whole.amin(-2)", "whole.amax(-2)"),
             ("twin min → max of several parts", "expected).amin(-1)", "expected).amax(-1)"),
             ("masks forgotten in expectations", "masks.get(name))", "None)"),

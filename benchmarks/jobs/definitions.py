@@ -16,6 +16,17 @@ CARTPOLE_PPO: Settings = {
     "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},
     "agent": {"length": 128, "epochs": 4, "minibatch": 256},
 }
+HALFCHEETAH: Settings = {  # of agents with a replay
+    "env": {"id": "HalfCheetah-v5", "num_envs": 1},
+    "network": {"hidden": [256, 256], "activation": "relu"},
+    "agent": {
+        "length": 1,
+        "batch_size": 256,
+        "updates_per_step": 1.0,
+        "replay_size": 1_000_000,
+        "learning_starts": 1_000,
+    },
+}
 TRAINING: dict[str, tuple[str, Settings]] = {  # by work: the agent, and its settings
     "ppo-pong": (
         "ppo",
@@ -78,20 +89,8 @@ TRAINING: dict[str, tuple[str, Settings]] = {  # by work: the agent, and its set
             },
         },
     ),
-    "sac-halfcheetah": (
-        "sac",
-        {
-            "env": {"id": "HalfCheetah-v5", "num_envs": 1},
-            "network": {"hidden": [256, 256], "activation": "relu"},
-            "agent": {
-                "length": 1,
-                "batch_size": 256,
-                "updates_per_step": 1.0,
-                "replay_size": 1_000_000,
-                "learning_starts": 1_000,
-            },
-        },
-    ),
+    "sac-halfcheetah": ("sac", HALFCHEETAH),
+    "td3-halfcheetah": ("td3", HALFCHEETAH),
 }
 
 

@@ -67,8 +67,8 @@ class DDPGConfig(ReplayConfig, AgentConfig):
     policy_every: Count = 1  # gradient steps between updates of policy and target networks
     target_noise: NotNegative = 0.0  # std of the noise on actions in targets; 0: no smoothing
     target_noise_clip: NotNegative = 0.5  # the largest such noise
-    increase_rate: Fraction = 1.0  # share of the learning rate where a Q-value rises
-    decrease_rate: Fraction = 1.0  # share of the learning rate where a Q-value falls
+    increase_rate: Fraction = 1.0  # share of a TD error that raises a Q-value (HDDPG)
+    decrease_rate: Fraction = 1.0  # share of a TD error that lowers a Q-value (HDDPG)
     exploration: NoiseName = "gaussian"  # noise on actions while training
     exploration_scale: NotNegative | tuple[NotNegative, ...] = 0.1  # its size; a list: by dimension
     exploration_theta: Fraction = 0.15  # how fast Ornstein-Uhlenbeck noise returns to zero
@@ -119,15 +119,13 @@ class DDPG(OffPolicy):
         self.generator = torch.Generator(self.actor.device).manual_seed(seed)
         rates = {"value": config.lr, "policy": config.policy_lr or config.lr}
         weights = {"value": critics.network.parameters(), "policy": network.parameters()}
-        made = {
-            role: Optimizer(of, rates[role], None, hooks.optimizers.get(role, config.optimizer))
-            for role, of in weights.items()
-        }
-        self.critic_optimizer, self.actor_optimizer = made["value"], made["policy"]
-        self.descents = (
-            GradientStep("critic_loss", self.critic_loss, self.critic_optimizer),
-            GradientStep("actor_loss", self.actor_loss, self.actor_optimizer),
+        rules = {role: hooks.optimizers.get(role, config.optimizer) for role in rates}
+        self.critic_optimizer, self.actor_optimizer = (
+            Optimizer(weights[role], rate, None, rules[role]) for role, rate in rates.items()
         )
+        critic_step = GradientStep("critic_loss", self.critic_loss, self.critic_optimizer)
+        actor_step = GradientStep("actor_loss", self.actor_loss, self.actor_optimizer)
+        self.descents = critic_step, actor_step
         self.updates, self.learned = 0, []
         self.windows(network.recurrent)
 

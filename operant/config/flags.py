@@ -107,6 +107,9 @@ def _parse_value(leaf: Leaf, queue: list[str], inline: str | None, negated: bool
         return _parse_list(leaf, texts)
     if kind is dict:
         return dict(_parse_pair(leaf, text) for text in texts)
+    lists = [member for member in union_members(leaf.hint) if get_origin(member) is tuple]
+    if lists and texts[0].startswith("["):
+        return _parse_list(texts, get_args(lists[0]))
     return _parse_text(texts[0], leaf.hint)
 
 

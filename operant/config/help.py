@@ -137,6 +137,8 @@ def _accepts_one(hint: Any) -> str:
         return " ".join([accepts(inner), *ranges])
     if get_origin(hint) is Literal:
         return "|".join(str(choice) for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"[{accepts(get_args(hint)[0])}, ...]"
     return TYPE_NAMES.get(get_origin(hint) or hint, "VALUE")
 
 

@@ -9,6 +9,7 @@ from operant.recipes import (
     box2d_games,
     cartpole,
     classic_control,
+    deterministic_policies,
     minatar_games,
     mujoco_tasks,
     on_policy,
@@ -21,6 +22,7 @@ from operant.session.recipe import Recipe
 RECIPES: tuple[Recipe, ...] = (
     *cartpole.RECIPES,
     *pendulum.RECIPES,
+    *deterministic_policies.RECIPES,
     *classic_control.RECIPES,
     *box2d_games.RECIPES,
     *toy_text.RECIPES,

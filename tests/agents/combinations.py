@@ -70,7 +70,9 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "vtrace": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "acer": {"length": 6, "learning_starts": 100, "lr": Schedule(5e-3)},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
-    "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
+    "ddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.5, "critics": 2, "exploration_scale": 0.2}
+    | {"learning_starts": 200},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
 STEPS = {  # that this takes at most
