@@ -13,8 +13,6 @@ PROMISED = {
     "trpo-cartpole": 475,
     "vtrace-cartpole": 475,
     "trpo-pendulum": -200,
-    "a2c-pendulum": -200,
-    "vtrace-pendulum": -200,
 }
 
 

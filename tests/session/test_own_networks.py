@@ -22,7 +22,8 @@ from operant.session.try_out import try_out
 
 NET = "own_agents:Perceptron"
 HIDDEN = "--network.hidden 8 "
-LINES = {name: AGENTS[name] for name in ("a2c", "ppo", "dqn", "ddpg", "sac")}
+NAMES = ("a2c", "ppo", "trpo", "vtrace", "dqn", "ddpg", "sac")
+LINES = {name: AGENTS[name] for name in NAMES}
 
 
 def common(line: str) -> str:
