@@ -183,7 +183,7 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "self.average.polyak_update(self.config.tau)",
                 "pass",
             ),
-            ("values with a gradient", ".sum(-1).detach()", ".sum(-1)"),
+            ("gradients into z", "@torch.no_grad()\n    def learning", "def learning"),
             ("replay before learning starts", "self.memory.ready() and", "True and"),
             (
                 "as many replays every time",

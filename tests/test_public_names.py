@@ -12,7 +12,8 @@ import pytest
 
 NAMES = {
     "operant": "Policy Run build_and_train check_env load sweep train",
-    "operant.agents": "A2C ACER ACERConfig ACERVTrace ACERVTraceConfig AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
+    "operant.agents": "ACER ACERConfig ACERVTrace ACERVTraceConfig "
+    "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
     "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
