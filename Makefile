@@ -53,6 +53,7 @@ bench: $(DEV) ## speed beside other libraries, into the docs; WORK=... chooses w
 
 docs: $(DOCS) ## build the documentation into site/
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/code_lines.py
 	@$(BIN)/mkdocs build --quiet --strict
 	@printf 'the documentation is in site/index.html\n'
 

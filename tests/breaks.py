@@ -26,6 +26,7 @@ TESTS = {
     "ppo": "test_ppo.py",
     "trpo": "test_trpo.py",
     "vtrace": "test_vtrace.py",
+    "acer": "test_acer.py",
     "dqn": "test_dqn.py",
     "rainbow": "test_rainbow.py",
     "ddpg": "test_ddpg.py",
@@ -61,7 +62,7 @@ A2C, PPO, DQN, DDPG, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIM
         *("critics", "optimizer"),
     )
 )
-TARGET_ENTROPY = "agents/target_entropy.py"
+TARGET_ENTROPY, ACER = "agents/target_entropy.py", "agents/acer.py"
 HEAD, ATOMS, NOISY, ACTOR = "agents/head.py", "ops/atoms.py", "networks/noisy.py", "agents/actor.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
 TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust_region.py"
@@ -237,6 +238,62 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("errors without weight", "error = ratio.clamp(max=rho) *", "error = 1.0 *"),
             ("traces without weight", "trace * ratio.clamp(max=c)", "trace"),
             ("q of the value, not of v", "next_value + trace * later", "next_value"),
+        ],
+    },
+    "acer": {
+        ACER: [
+            (
+                "wasted rows learned from",
+                "q - target), batch.valid)",
+                "q - target), None)",
+            ),
+            (
+                "ratios of what was not decided",
+                "torch.where(batch.valid.unsq",
+                "torch.where((batch.valid | True).unsq",
+            ),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("gain minimised", "policy=-policy.", "policy=policy."),
+            ("no trust region", "if not self.config.trust", "if True"),
+            (
+                "a trust region around itself",
+                "unroll(self.average.network, b",
+                "unroll(self.network, b",
+            ),
+            (
+                "average policy never moves",
+                "self.average.polyak_update(self.config.tau)",
+                "pass",
+            ),
+            ("gradients into z", "@torch.no_grad()\n    def learning", "def learning"),
+            ("replay before learning starts", "self.memory.ready() and", "True and"),
+            (
+                "as many replays every time",
+                "self.random.poisson(self.config.replay_ratio)",
+                "int(self.config.replay_ratio)",
+            ),
+            ("masks forgotten", "return masks_of(", "return {} and masks_of("),
+            ("V-trace of the value, not of the action", "*bounds)[1]", "*bounds)[0]"),
+            ("V-trace's bounds dropped", "trace, *bounds)", "trace)"),
+        ],
+        RETURNS: [
+            (
+                "carried back by the row's own ratio",
+                "carried = torch.cat((ratio[1:], torch.zeros_like(ratio[:1])))",
+                "carried = ratio",
+            ),
+            (
+                "ratios not cut off",
+                "ratio = log_ratio.exp().clamp(max=1)",
+                "ratio = log_ratio.exp()",
+            ),
+        ],
+        POLICY: [
+            ("no bias correction", ".clamp(min=0) * q", ".clamp(min=0) * 0 * q"),
+            ("importance weights not cut off", ".clamp(max=log(bound)) - log", " - log"),
+            ("the trust region's bound dropped", "keepdim=True) - bound)", "keepdim=True))"),
+            ("divergence the wrong way", "k = -(average - log_prob)", "k = -(log_prob - average)"),
+            ("pushed out of the trust region", "gradient - excess", "gradient + excess"),
         ],
     },
     "dqn": {

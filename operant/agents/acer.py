@@ -52,6 +52,7 @@ class ACERConfig(UniformReplayConfig, AgentConfig):
     lr: Rate = Schedule(7e-4)  # learning rate: a number, or linear(start, end, steps)
     optimizer: OptimizerName = "adam"  # optimizer, as in torch.optim
     gamma: Fraction = 0.99  # discount factor
+    lam: Fraction = 0.9  # lambda of the targets; 1: as in the paper, with more variance
     replay_size: Count = 50_000  # size of the replay buffer, in environment steps
     batch_size: Count = 16  # windows in a batch
     replay_ratio: NotNegative = 4.0  # updates from replay for each one from new steps, on average
@@ -176,9 +177,8 @@ class ACER(AgentBase):
         """
         out, steps = unroll(self.network, batch, None), slice(0, len(batch.reward))
         log_probs, q_values = self.log_probs(out, batch), out[Q + self.name]
-        state_value = (log_probs.exp() * q_values).sum(-1).detach()
         log_prob, q = log_probs[steps], _of(batch.action[self.name], q_values[steps])
-        target, gradient = self.learning_signal(batch, log_prob, q_values[steps], state_value)
+        target, gradient = self.learning_signal(batch, log_probs, q_values)
         entropy = self.distribution.parts[self.name].entropy(log_prob, self.mask(batch, steps))
         losses, metrics = policy.actor_critic_losses(
             policy=-policy.masked_mean((gradient * log_prob.exp()).sum(-1), batch.valid),
@@ -190,15 +190,17 @@ class ACER(AgentBase):
 
     @torch.no_grad()
     def learning_signal(
-        self, batch: Experience, log_prob: Tensor, q_values: Tensor, state_value: Tensor
+        self, batch: Experience, log_probs: Tensor, q_values: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Targets of the actions taken `[T, B]`, and z, the gradient by probability `[T, B, A]`."""
-        action, now = batch.action[self.name], state_value[:-1]
+        state_value = (log_probs.exp() * q_values).sum(-1)
+        log_prob, q, now = log_probs[:-1], q_values[:-1], state_value[:-1]
+        action = batch.action[self.name]
         # Where nothing was decided the ratio is one, so that every number is finite.
         behavior = torch.where(batch.valid.unsqueeze(-1), batch.memo["logits"], log_prob)
         log_ratio = _of(action, log_prob - behavior)
-        target = self.targets(batch, log_ratio, _of(action, q_values), state_value)
-        better, bound = q_values - now.unsqueeze(-1), self.config.truncation
+        target = self.targets(batch, log_ratio, _of(action, q), state_value)
+        better, bound = q - now.unsqueeze(-1), self.config.truncation
         gradient = policy.truncated_gradient(
             log_prob, behavior, action, target - now, better, bound
         )
@@ -212,8 +214,7 @@ class ACER(AgentBase):
         self, batch: Experience, log_ratio: Tensor, q: Tensor, state_value: Tensor
     ) -> Tensor:
         """Retrace targets `[T, B]` of the actions taken; `state_value` has one row more."""
-        trace = (~batch.cut).to(q.dtype)
-        discount = self.config.gamma * ~batch.terminated
+        trace, discount = self.config.lam * ~batch.cut, self.config.gamma * ~batch.terminated
         return returns.retrace(log_ratio, batch.reward, q, state_value[1:], discount, trace)
 
     def log_probs(self, out: Tensors, batch: Experience) -> Tensor:
@@ -239,7 +240,7 @@ class ACERVTrace(ACER):
         self, batch: Experience, log_ratio: Tensor, q: Tensor, state_value: Tensor
     ) -> Tensor:
         """q_t = r_t + γ v_{t+1} `[T, B]` of the actions taken."""
-        trace, discount = (~batch.cut).to(q.dtype), self.config.gamma * ~batch.terminated
+        trace, discount = self.config.lam * ~batch.cut, self.config.gamma * ~batch.terminated
         now, after, bounds = state_value[:-1], state_value[1:], (self.config.rho, self.config.c)
         return returns.vtrace(log_ratio, batch.reward, now, after, discount, trace, *bounds)[1]
 

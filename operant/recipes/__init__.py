@@ -5,6 +5,7 @@
 """
 
 from operant.recipes import (
+    actor_critic_replay,
     atari_games,
     box2d_games,
     cartpole,
@@ -31,6 +32,7 @@ RECIPES: tuple[Recipe, ...] = (
     *mujoco_tasks.RECIPES,
     *on_policy.RECIPES,
     *value_agents.RECIPES,
+    *actor_critic_replay.RECIPES,
 )
 
 __all__ = ["RECIPES"]

@@ -55,7 +55,7 @@ ONE_DISCRETE = (
 SEVERAL = {
     "MultiDiscrete": "action 'action' is MultiDiscrete([3 2])",
     "Box": f"action 'action' is {BOX.format(2)}",
-    "Dict": "actions 'choice', 'amount' are several",
+    "Dict": "actions 'amount', 'choice' are several",
 }
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "

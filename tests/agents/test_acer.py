@@ -58,7 +58,8 @@ def agent_with(kind: type[ACER] = ACER, tables: Any = None, step: float = 0.0, *
     settings = {"gamma": GAMMA, "max_grad_norm": 0.0, "length": 4, "learning_starts": 0} | given
     config = (ACERVTraceConfig if kind is ACERVTrace else ACERConfig)(**settings)
     shapes = {"count": (1,)} if step else {}
-    network = CustomNetwork(Tables(*(tables or random_tables()), step), shapes)
+    policy, q = tables or random_tables()
+    network = CustomNetwork(Tables(policy, q, step), shapes)
     return kind(network, SPACE, ExperienceReplay(400, 1, seed=1), config, seed=1)
 
 
@@ -107,7 +108,7 @@ class Slow:
 
     def __init__(self, agent: Any, batch: Experience, b: int) -> None:
         self.agent, self.batch, self.b, self.steps = agent, batch, b, len(batch.reward)
-        module = agent.network.module
+        module, self.lam = agent.network.module, agent.config.lam
         self.pi, self.q = self.softmax(module.policy), module.q.tolist()
         self.average = self.softmax(agent.average.network.module.policy)
         self.v = [self.expected(t) for t in range(self.steps + 1)]
@@ -129,7 +130,7 @@ class Slow:
         return chances
 
     def expected(self, t: int) -> float:
-        return sum(p * q for p, q in zip(self.pi(t), self.q[self.state(t)], strict=True))
+        return float(sum(p * q for p, q in zip(self.pi(t), self.q[self.state(t)], strict=True)))
 
     def at(self, name: str, t: int) -> Any:
         return getattr(self.batch, name)[t, self.b].item()
@@ -138,7 +139,7 @@ class Slow:
         return int(self.batch.action["action"][t, self.b])
 
     def ratio(self, t: int, a: int) -> float:
-        return self.pi(t)[a] / math.exp(self.batch.memo["logits"][t, self.b, a].item())
+        return float(self.pi(t)[a] / self.batch.memo["logits"][t, self.b, a].exp().item())
 
     def discount(self, t: int) -> float:
         return 0.0 if self.at("terminated", t) else GAMMA
@@ -153,7 +154,7 @@ class Slow:
         if self.goes_on(t):
             a = self.action(t + 1)
             error = self.retrace(t + 1) - self.q[self.state(t + 1)][a]
-            later = min(1.0, self.ratio(t + 1, a)) * error
+            later = self.lam * min(1.0, self.ratio(t + 1, a)) * error
         return float(self.at("reward", t) + self.discount(t) * (self.v[t + 1] + later))
 
     def v_trace(self, t: int) -> float:
@@ -161,13 +162,13 @@ class Slow:
         error = self.at("reward", t) + self.discount(t) * self.v[t + 1] - self.v[t]
         later = self.v_trace(t + 1) - self.v[t + 1] if self.goes_on(t) else 0.0
         rho, c = min(self.agent.config.rho, ratio), min(self.agent.config.c, ratio)
-        return float(self.v[t] + rho * error + self.discount(t) * c * later)
+        return float(self.v[t] + rho * error + self.discount(t) * self.lam * c * later)
 
     def target(self, t: int) -> float:
         if not isinstance(self.agent, ACERVTrace):
             return self.retrace(t)
-        after = self.v_trace(t + 1) if self.goes_on(t) else self.v[t + 1]
-        return float(self.at("reward", t) + self.discount(t) * after)
+        later = self.v_trace(t + 1) - self.v[t + 1] if self.goes_on(t) else 0.0
+        return float(self.at("reward", t) + self.discount(t) * (self.v[t + 1] + self.lam * later))
 
     def z(self, t: int) -> list[float]:
         """The policy's gradient by probability, zero where an action is forbidden."""
@@ -221,7 +222,7 @@ def moved_average(agent: Any) -> Any:
 
 SETTINGS: list[dict[str, Any]] = [
     {"trust": 0.0},
-    {"trust": 0.05},
+    {"trust": 0.05, "lam": 0.7},
     {"trust": 1.0, "truncation": 1.5},
     {"trust": 0.0, "truncation": 0.5},
 ]
@@ -257,7 +258,7 @@ def test_of_own_actions_and_values_the_targets_are_discounted_returns() -> None:
     policy, _ = random_tables()
     level = torch.randn(STATES, 1, generator=torch.Generator().manual_seed(3)).expand(-1, ACTIONS)
     for kind in (ACER, ACERVTrace):
-        agent = agent_with(kind, (policy, level), value_coef=1.0)
+        agent = agent_with(kind, (policy, level), lam=1.0)
         batch = own_actions(agent, windows())
         after = level[:, 0][batch.observation["state"][1:]]
         discount = GAMMA * ~batch.terminated
@@ -326,6 +327,17 @@ def test_of_own_actions_the_gradient_is_that_of_a2c_with_the_same_advantage(kind
     torch.testing.assert_close(gradients(agent, batch, "policy")[0], expected, rtol=1e-4, atol=1e-6)
 
 
+def test_the_entropy_bonus_is_the_mean_entropy_of_what_was_decided() -> None:
+    agent, batch = agent_with(entropy_coef=0.5), windows(8, 12, masked=True)
+    entropy = 0.0
+    for t, b in batch.valid.nonzero().tolist():
+        chances = Slow(agent, batch, b).pi(t)
+        entropy -= sum(p * math.log(p) for p in chances if p) / int(batch.valid.sum())
+    losses, metrics = agent.compute_loss(batch)
+    assert losses["entropy"].item() == pytest.approx(-0.5 * entropy)
+    assert metrics["entropy_loss"].item() == pytest.approx(-entropy)
+
+
 def test_what_was_never_decided_may_hold_anything() -> None:
     agent, batch = agent_with(), windows()
     before = gradients(agent, batch, "policy"), gradients(agent, batch, "value")
@@ -370,11 +382,22 @@ def test_numpy_leaves_the_same_behind() -> None:
     assert quick.tensors["logits"].exp().sum(-1).tolist() == pytest.approx([1.0] * 5)
 
 
+def recorded(agent: Any) -> list[tuple[int, ...]]:
+    """Shapes of the batches that it learns from, from now on."""
+    shapes: list[tuple[int, ...]] = []
+    plain = agent.descents[0].program
+
+    def program(batch: Experience) -> Any:
+        shapes.append(tuple(batch.reward.shape))
+        return plain(batch)
+
+    agent.descents[0].program = program
+    return shapes
+
+
 def test_an_update_is_one_gradient_of_the_newest_steps_and_then_as_many_as_drawn() -> None:
     agent = agent_with(replay_ratio=3.0, batch_size=2)
-    learned, shapes = agent.learn_from, []
-    agent.learn_from = lambda batch: shapes.append(batch.reward.shape) or learned(batch)
-    counts = []
+    shapes, counts = recorded(agent), []
     for i in range(60):
         agent.memory.store(chunk(4, 5, seed=i))
         shapes.clear()
@@ -382,7 +405,8 @@ def test_an_update_is_one_gradient_of_the_newest_steps_and_then_as_many_as_drawn
         assert shapes[0] == (4, 5)
         assert set(shapes[1:]) <= {(4, 2)}
         counts.append(len(shapes) - 1)
-    assert (min(counts), sum(counts) / 60) == (0, pytest.approx(3.0, abs=0.5))
+    assert min(counts) == 0
+    assert sum(counts) / 60 == pytest.approx(3.0, abs=0.5)
     assert agent.updates == 60 + sum(counts)
 
 

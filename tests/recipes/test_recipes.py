@@ -22,6 +22,8 @@ SMALL = {
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
     "trpo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
     "vtrace": [],
+    "acer": ["--agent.length=4", "--agent.learning-starts=16"],
+    "acer-vtrace": ["--agent.length=4", "--agent.learning-starts=16"],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "dqn-per": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
     "rainbow": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
