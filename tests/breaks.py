@@ -99,8 +99,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         A2C: [
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
             ("entropy punished", "entropy=-policy.", "entropy=policy."),
             ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
@@ -139,8 +139,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("entropy punished", "entropy=-policy.", "entropy=policy."),
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
             ("one epoch", "passes(batch, config.epochs", "passes(batch, 1"),
             (

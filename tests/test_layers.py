@@ -47,7 +47,7 @@ HASATTR = {
 }
 # Modules below the session that are about files, or about the terminal.
 WITH_FILES = {
-    *("config/yaml_file.py", "config/help.py", "frameworks/files.py"),
+    *("core/durable.py", "config/yaml_file.py", "config/help.py", "frameworks/files.py"),
     "processes/server_exit.py",  # removes the directory of a socket
 }
 SOURCES = sorted(PACKAGE.rglob("*.py"))

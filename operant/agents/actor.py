@@ -14,7 +14,7 @@ from operant.agents.modes import in_eval_mode, noisy_layers
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
-from operant.ops.distribution import ActionDistribution, masks_of
+from operant.ops.distribution import Distribution, masks_of
 
 T = TypeVar("T")
 SELECTOR = "selector"  # of the selector's own state beside that of networks
@@ -61,7 +61,7 @@ class ActionSelector:
 class PolicySelector(ActionSelector):
     """Samples from a stochastic policy, or takes its mode."""
 
-    def __init__(self, distribution: ActionDistribution) -> None:
+    def __init__(self, distribution: Distribution) -> None:
         super().__init__(distribution.parts, distribution.outputs)
         self.distribution, self.in_numpy = distribution, distribution.in_numpy
 

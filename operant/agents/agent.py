@@ -50,12 +50,15 @@ class AgentBase:
         """Environment steps by which the learning rate goes."""
         return self.actor.acted
 
-    def descend(self, step: GradientStep, *inputs: Any) -> Tensors:
-        """One gradient step on a loss of these inputs, in training mode; its metrics."""
+    def descend(self, step: GradientStep, *inputs: Any, move: bool = True) -> Tensors:
+        """One gradient step on a loss of these inputs, in training mode; its metrics.
+
+        With `move` False the loss is only computed.
+        """
         modules = self.mode_dependent()
         set_training(modules, True)
         try:
-            return step(self.steps_taken(), *inputs)
+            return step(self.steps_taken(), *inputs) if move else step.program(*inputs)[1]
         finally:
             set_training(modules, False)
 

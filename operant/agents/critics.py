@@ -25,8 +25,8 @@ from operant.core.experience import Experience, HiddenState, Tensors, substate
 from operant.core.protocols import Network, Parts
 from operant.core.spaces import Space, choices
 from operant.ops import value
-from operant.ops.policy import masked_mean
-from operant.ops.value import Q
+from operant.ops.policy import reduced
+from operant.ops.value import Criterion, Q
 
 NAME, POLICY_NAME = "critic", "actor"  # of the hidden state of critics and of their policy
 ACTION = "action."  # what inputs that are actions begin with
@@ -35,8 +35,14 @@ ACTION = "action."  # what inputs that are actions begin with
 class Critics:
     """An ensemble of critics and its target network."""
 
-    def __init__(self, network: Network, action_space: dict[str, Space], members: int = 2) -> None:
-        self.network, self.target, self.members = network, Target(network), members
+    def __init__(
+        self,
+        network: Network,
+        action_space: dict[str, Space],
+        members: int = 2,
+        target: Network | None = None,
+    ) -> None:
+        self.network, self.target, self.members = network, Target(network, target), members
         self.mode_dependent = in_eval_mode(network)  # recurrent critics run while acting, too
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
         self.continuous = tuple(name for name in action_space if name not in self.choices)
@@ -109,12 +115,24 @@ class Critics:
         self.target.load_state_dict(state["target"])
 
 
-def squared_losses(td_error: Tensor, valid: Tensor | None, weight: Tensor | None) -> Tensors:
-    """½ δ² of each critic over the steps that count, δ `[T, B, members]`; `weight` `[B]`."""
-    squares = value.squared(td_error)
-    squares = squares if weight is None else weight.unsqueeze(-1) * squares
-    members = enumerate(squares.unbind(-1))
-    return {f"{NAME}{i}": masked_mean(x, valid) for i, x in members}
+def critic_losses(
+    q: Tensor,
+    target: Tensor,
+    valid: Tensor | None,
+    weight: Tensor | None,
+    criterion: Criterion | None = None,
+) -> Tensors:
+    """The loss of each critic over the steps that count; `q` and `target` `[T, B, members]`.
+
+    It is ½ (Q - y)² unless there is a criterion; `weight` `[B]` of each window.
+    """
+    if criterion is None:
+        each = value.value_error(q, target).unbind(-1)
+    else:
+        pairs = zip(q.unbind(-1), target.expand_as(q).unbind(-1), strict=True)
+        each = tuple(criterion(*pair) for pair in pairs)
+    weighted = each if weight is None else [weight * loss for loss in each]
+    return {f"{NAME}{i}": reduced(loss, valid) for i, loss in enumerate(weighted)}
 
 
 def check_bounds(action_space: dict[str, Space], agent: str) -> None:

@@ -19,7 +19,7 @@ from operant.agents.critics import (
     Critics,
     CriticState,
     check_bounds,
-    squared_losses,
+    critic_losses,
 )
 from operant.agents.exploration import Noise, NoiseName, NoisySelector
 from operant.agents.modes import Modules
@@ -110,7 +110,8 @@ class DDPG(OffPolicy):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.policy_target, self.critics = Target(network), critics
+        self.policy_target = Target(network, hooks.targets.get("policy"))
+        self.critics, self.hooks, self.backup = critics, hooks, hooks.backup
         noise = Noise(config.exploration, config.exploration_scale, config.exploration_theta)
         self.selector = NoisySelector(action_space, noise, config.learning_starts)
         carried = CriticState(critics.network, critics.continuous) if network.recurrent else None
@@ -173,7 +174,7 @@ class DDPG(OffPolicy):
     def step(self, batch: Experience, weight: Tensor | None, due: Due, ahead: Tensors) -> Tensors:
         """Move what is due, given the actions `ahead` that follow each step; metrics."""
         critic_step, actor_step = self.descents
-        metrics = self.descend(critic_step, batch, weight, ahead)
+        metrics = self.descend(critic_step, batch, weight, ahead, move="value" in due)
         if "policy" in due:
             metrics |= self.descend(actor_step, batch)
         if "target" in due:
@@ -186,6 +187,8 @@ class DDPG(OffPolicy):
         """The target policy's actions `[T, B, ...]` after each step, smoothed if so configured."""
         action = self.propose(self.policy_target.network, batch, (1, len(batch.reward) + 1))
         scale, clip = self.config.target_noise, self.config.target_noise_clip
+        if self.hooks.smooth is not None:
+            return {name: self.hooks.smooth(x) for name, x in action.items()}
         if not scale:
             return action
         smooth = deterministic.smoothed
@@ -194,6 +197,8 @@ class DDPG(OffPolicy):
     def propose(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
         """Actions of a policy in these rows."""
         out = unroll(network, batch, self.selector.outputs, rows, POLICY_NAME)
+        if self.hooks.actions is not None:
+            return self.hooks.actions(out)
         return deterministic.squashed(out, self.selector.shapes)
 
     def critic_loss(self, batch: Experience, weight: Tensor | None, ahead: Tensors) -> Losses:
@@ -201,7 +206,8 @@ class DDPG(OffPolicy):
         target = self.targets(batch, ahead)[slice(*self.learned_rows)].unsqueeze(-1)
         q, valid = self.critics.of_taken(batch, self.learned_rows), self.counted(batch)
         rates = self.config.increase_rate, self.config.decrease_rate
-        losses = squared_losses(q - value.hysteretic(q.detach(), target, *rates), valid, weight)
+        aim = value.hysteretic(q.detach(), target, *rates)
+        losses = critic_losses(q, aim, valid, weight, self.hooks.criterion)
         td_error = (q.detach() - target).abs().mean(-1)
         q_values = policy.masked_mean(q.detach().mean(-1), valid)
         return losses, {"q_values": q_values, "td_error": window_error(td_error, valid)}

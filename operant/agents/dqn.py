@@ -39,7 +39,7 @@ from operant.core.spaces import Shape, Space, choices
 from operant.memory.replay_settings import ReplayConfig
 from operant.ops import explore, policy, returns, value
 from operant.ops.distribution import masks_of
-from operant.ops.value import Q
+from operant.ops.value import Criterion, Q, huber_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +118,9 @@ class DQN(OffPolicy):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.target, self.names = Target(network), tuple(action_space)
-        self.head = self.head_for(action_space, config)
+        self.target = Target(network, hooks.targets.get("value"))
+        self.names, self.backup = tuple(action_space), hooks.backup
+        self.head = self.head_for(action_space, config, hooks.criterion or huber_loss)
         self.actor = Actor(network, EpsilonGreedy(action_space, self.head, config.epsilon), seed)
         self.noisy = noisy_layers(network) + noisy_layers(self.target.network)
         # Of the noise to learn with.
@@ -141,10 +142,12 @@ class DQN(OffPolicy):
         return cls(network, action_space, parts.replay(config, seed), config, seed)
 
     @staticmethod
-    def head_for(action_space: dict[str, Space], config: DQNConfig) -> QHead:
+    def head_for(
+        action_space: dict[str, Space], config: DQNConfig, criterion: Criterion = huber_loss
+    ) -> QHead:
         """What the outputs of the network mean."""
         if config.atoms < 2:
-            return QHead(action_space, config.dueling)
+            return QHead(action_space, config.dueling, criterion)
         atoms = config.atoms, config.value_min, config.value_max
         return AtomHead(action_space, config.dueling, *atoms)
 
@@ -167,7 +170,7 @@ class DQN(OffPolicy):
     def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
         for layer in self.noisy:
             layer.redraw(self.generator)
-        metrics = self.descend(self.descents[0], batch, weight)
+        metrics = self.descend(self.descents[0], batch, weight, move="value" in due)
         if "target" in due:
             self.target.polyak_update(self.config.tau)
         return metrics
@@ -182,7 +185,7 @@ class DQN(OffPolicy):
         predicted = head.of_action(self.predict(self.network, batch, rows), taken)
         target = self.targets(batch)[slice(*rows)]
         loss, error = head.loss(predicted, target)
-        losses = {"q": policy.masked_mean(loss if weight is None else weight * loss, valid)}
+        losses = {"q": policy.reduced(loss if weight is None else weight * loss, valid)}
         told = {"q_values": head.mean(predicted), **head.metrics(target)}
         metrics = {name: policy.masked_mean(x, valid) for name, x in told.items()}
         return losses, metrics | {"td_error": window_error(error.detach(), valid)}

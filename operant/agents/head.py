@@ -10,7 +10,7 @@ from operant.core.errors import UsageError
 from operant.core.experience import Tensors
 from operant.core.spaces import Shape, Space, choices
 from operant.ops import atoms, value
-from operant.ops.value import Q
+from operant.ops.value import Criterion, Q, huber_loss
 
 Backup = Callable[[Tensor], Tensor]
 Losses = tuple[Tensor, Tensor]  # what is minimised, and how wrong each prediction was
@@ -19,9 +19,11 @@ Losses = tuple[Tensor, Tensor]  # what is minimised, and how wrong each predicti
 class QHead:
     """A Q-value for each choice; with `dueling` an advantage each, and a state value."""
 
-    def __init__(self, action_space: dict[str, Space], dueling: bool) -> None:
+    def __init__(
+        self, action_space: dict[str, Space], dueling: bool, criterion: Criterion = huber_loss
+    ) -> None:
         self.choices = {name: choices(space) for name, space in action_space.items()}
-        self.dueling = dueling
+        self.dueling, self.criterion = dueling, criterion
         self.acting = tuple(Q + name for name in action_space)  # outputs that the best action needs
 
     def outputs(self) -> dict[str, Shape]:
@@ -55,9 +57,8 @@ class QHead:
         return n_step(following)
 
     def loss(self, predicted: Tensor, target: Tensor) -> Losses:
-        """Huber loss of the TD error, and the TD error."""
-        td_error = predicted - target
-        return value.huber(td_error), td_error
+        """The criterion of each prediction, and its TD error."""
+        return self.criterion(predicted, target), predicted - target
 
     def metrics(self, target: Tensor) -> Tensors:
         """What else to tell of targets, `[T, B]` by name."""

@@ -11,9 +11,12 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from operant.core.experience import Metrics, Tensors
+from operant.core.experience import Experience, Metrics, Tensors
+from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
+from operant.ops.distribution import Distribution
+from operant.ops.value import Criterion
 
 T = TypeVar("T")
 Gradients = Sequence[Tensor | None]  # one a parameter; None: the loss does not depend on it
@@ -32,6 +35,15 @@ class Hooks:
     # An optimizer of torch.optim by role (`all`, `value`, `policy`, `alpha`), in place of the
     # configured one; the agent still sets its learning rate.
     optimizers: Mapping[str, OptimizerFactory] = field(default_factory=dict)
+    # The loss of predictions and targets, element by element or as one number; else squared errors.
+    criterion: Criterion | None = None
+    distribution: Distribution | None = None  # of actions; else one for the action space
+    targets: Mapping[str, Network] = field(default_factory=dict)  # target networks by role
+    # What the values after each step make of a batch's targets; else n-step returns.
+    backup: Callable[[Experience, Tensor], Tensor] | None = None
+    # Actions by name of what a deterministic policy gives; else squashed into their bounds.
+    actions: Callable[[Tensors], Tensors] | None = None
+    smooth: Callable[[Tensor], Tensor] | None = None  # of actions in targets; else as configured
 
 
 class Optimizer:

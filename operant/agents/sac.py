@@ -21,7 +21,7 @@ from operant.agents.critics import (
     Critics,
     CriticState,
     check_bounds,
-    squared_losses,
+    critic_losses,
 )
 from operant.agents.exploration import UniformAtFirst
 from operant.agents.modes import Modules
@@ -183,11 +183,11 @@ class SAC(OffPolicy):
 
     def critic_loss(self, batch: Experience, weight: Tensor | None, noise: Tensors) -> Losses:
         """½ (Q(s, a) − y)² of each critic over the learned steps; `weight` `[B]` of each window."""
-        target = self.targets(batch, noise)[slice(*self.learned_rows)]
-        td_error = self.critics.of_taken(batch, self.learned_rows) - target.unsqueeze(-1)
-        valid = self.counted(batch)
-        losses = squared_losses(td_error, valid, weight)
-        return losses, {"td_error": window_error(td_error.detach().abs().mean(-1), valid)}
+        target = self.targets(batch, noise)[slice(*self.learned_rows)].unsqueeze(-1)
+        q, valid = self.critics.of_taken(batch, self.learned_rows), self.counted(batch)
+        losses = critic_losses(q, target, valid, weight)
+        td_error = (q.detach() - target).abs().mean(-1)
+        return losses, {"td_error": window_error(td_error, valid)}
 
     def compute_loss(self, batch: Experience, weight: Tensor | None = None) -> Losses:
         """The critics' losses by name, for actions sampled now, and metrics."""

@@ -17,9 +17,9 @@ from operant.cli.commands import composed
 from operant.cli.options import SweepOptions, TrainOptions
 from operant.config.flags import flag
 from operant.core.conversion import quoted
+from operant.core.durable import Durable
 from operant.core.errors import UsageError
 from operant.run import NAME, NAMES
-from operant.session.checkpoint.durable import Durable
 from operant.session.run_settings import RunConfig, as_file
 from operant.session.trust import SIGNATURE, code_named, sign, signed
 from operant.session.try_out import try_out

@@ -139,7 +139,7 @@ class ExperienceReplay:
         if self.ring is None:
             raise no_start(length, self.size)
         places, weight = self._draw(batch_size, length)
-        return Drawn(self._windows(places, length), weight, places)
+        return Drawn(self.windows(places, length), weight, places)
 
     def newest(self, length: int) -> Experience:
         """The last `length` rows of every environment, `[length, B]`, as `sample` gives windows.
@@ -149,9 +149,29 @@ class ExperienceReplay:
         if self.ring is None or self.count.min() < length:
             raise no_start(length, self.size)
         rows = (self.cursor - length) % self.capacity
-        return self._windows(rows * len(rows) + np.arange(len(rows)), length)
+        return self.windows(rows * len(rows) + np.arange(len(rows)), length)
 
-    def _windows(self, places: Array, length: int) -> Experience:
+    def held(self) -> int:
+        """Valid steps that can be drawn."""
+        if self.ring is None:
+            return 0
+        valid, envs = self.fields["valid"], np.arange(len(self.count))
+        # The row at the cursor is no step yet, whatever it was before.
+        return int(np.count_nonzero(valid) - np.count_nonzero(valid[self.cursor, envs]))
+
+    def starts(self, length: int = 1) -> Array:
+        """All places where windows of `length` steps begin with a valid step, oldest first."""
+        if self.ring is None:
+            return np.zeros(0, np.int64)
+        ages = np.arange(self.capacity)[:, None]  # steps from the oldest row held
+        rows = (self.cursor - self.count + ages) % self.capacity
+        columns = np.broadcast_to(np.arange(len(self.count)), rows.shape)
+        begin = (ages <= self.count - length) & self.fields["valid"][rows, columns]
+        places: Array = (rows * len(self.count) + columns)[begin]
+        return places
+
+    def windows(self, places: Array, length: int) -> Experience:
+        """The windows of `length` steps that begin in these places."""
         assert self.ring is not None
         envs = len(self.count)
         rows = places + np.arange(0, (length + 1) * envs, envs)[:, None]

@@ -52,6 +52,11 @@ def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
     return (torch.expm1(log_ratio).abs() > clip).to(log_ratio.dtype)
 
 
+def reduced(loss: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean loss of the elements that count, or the number that a criterion made of them."""
+    return masked_mean(loss, valid) if loss.dim() else loss
+
+
 def truncated_gradient(
     log_prob: Tensor, behavior: Tensor, action: Tensor, advantage: Tensor, q: Tensor, bound: float
 ) -> Tensor:

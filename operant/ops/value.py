@@ -6,7 +6,7 @@ value of an action is the sum over its parts, so the best action is the best of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 import torch
@@ -17,11 +17,22 @@ from operant.ops.categorical import forbidden_rows, from_rows, logit_rows, to_ro
 
 Q = "q."  # what outputs that hold Q-values begin with
 Choices = Mapping[str, Sequence[int]]
+Criterion = Callable[[Tensor, Tensor], Tensor]  # loss of predictions and targets
+
+
+def value_error(value: Tensor, target: Tensor) -> Tensor:
+    """½ (V − target)²."""
+    return squared(value - target)
 
 
 def squared(error: Tensor) -> Tensor:
     """½ δ²."""
     return 0.5 * error**2
+
+
+def huber_loss(value: Tensor, target: Tensor) -> Tensor:
+    """`huber` of V − target."""
+    return huber(value - target)
 
 
 def huber(error: Tensor, delta: float = 1.0) -> Tensor:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from operant.config import load_yaml
+from operant.core.durable import open_regular
 from operant.core.errors import CheckpointError, UsageError
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import open_regular
 from operant.session.checkpoint.finite import not_finite
 from operant.session.log import METRICS, TIMING, read_metrics
 from operant.session.run_directory import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from operant.config import dump_yaml
+from operant.core.durable import Durable
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import Durable
 from operant.session.compose import in_steps
 from operant.session.run_directory import CHECKPOINTS, CONFIG, DONE, lock
 from operant.session.run_settings import RunConfig, as_file

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from operant.core.durable import open_regular
 from operant.core.errors import UsageError
-from operant.session.checkpoint.durable import open_regular
 
 if TYPE_CHECKING:
     from operant.session.tensorboard_file import EventFile

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from operant.core.durable import open_regular
 from operant.core.errors import UsageError, suggest
-from operant.session.checkpoint.durable import open_regular
 from operant.session.versions import versions
 
 CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"

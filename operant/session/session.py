@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from operant.config import dump_yaml, from_tree
+from operant.core.durable import Durable
 from operant.core.errors import CheckpointError, UsageError
 from operant.core.protocols import Agent
 from operant.session import run_directory as rundir
 from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import Durable
 from operant.session.checkpoint.finite import not_finite
 from operant.session.extend import extend
 from operant.session.log import METRICS

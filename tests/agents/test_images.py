@@ -53,7 +53,7 @@ def chunk() -> Experience:
 
 def loss_and_gradient(name: str, precision: Precision) -> tuple[float, torch.Tensor]:
     agent = agent_of(name, precision)
-    batch = prepare(agent, chunk()) if hasattr(agent, "prepare") else chunk()
+    batch = chunk() if name == "dqn" else prepare(agent, chunk())
     loss = total(agent.compute_loss(batch)[0])
     loss.backward()
     found = [p.grad.flatten() for p in agent.network.parameters() if p.grad is not None]

@@ -38,10 +38,14 @@ def test_every_window_is_a_run_of_what_happened(
     size = (2 * max(lengths) + 1) * len(streams.envs) + spare
     replay = fill(ExperienceReplay(size, 1, seed=0), streams, lengths)
     possible = starts(streams, replay, length)
+    assert replay.held() == len(starts(streams, replay, 1))
+    assert len(replay.starts(length)) == len(possible)
     if not possible:
         with pytest.raises(UsageError, match=f"holds no {length} consecutive steps"):
             replay.sample(4, length)
         return
+    listed = replay.windows(replay.starts(length), length).observation["o"][0]
+    assert sorted(listed.flatten().tolist()) == sorted(possible)
     batch = replay.sample(40, length).experience
     assert {x.item() for x in batch.observation["o"][0]} <= set(possible)
     for i in range(40):

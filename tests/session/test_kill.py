@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from running import AGENTS, OFTEN, ForkServer, only_run, trace, train
 
-DURABLE = "operant.session.checkpoint.durable"
+DURABLE = "operant.core.durable"
 PHASES = {
     "while its directory is made": (f"{DURABLE}:Durable.rename", 2),
     "before its first checkpoint": ("operant.session.runner:build", 1),

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from operant.core.durable import Digest, digest, open_regular
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import Digest, digest, open_regular
 from operant.session.versions import versions
 
 SCHEMA = 1
