@@ -9,7 +9,7 @@ from gymnasium import spaces as gs
 from pettingzoo import ParallelEnv
 
 
-class Team(ParallelEnv[str, Any, Any]):
+class Team(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # untyped package
     """Agent i sees (i + 1, the time) and leaves after `lives[i]` steps, truncated if in `cut`.
 
     At time t, counted from one, its reward is 10 i + t. With `masks`, only action t modulo 3 is
@@ -79,7 +79,7 @@ class Team(ParallelEnv[str, Any, Any]):
         return np.full((16, 16, 3), 20 * self.time, np.uint8)
 
 
-class Opposites(ParallelEnv[str, Any, Any]):
+class Opposites(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # untyped package
     """One step: both agents see one sign, the first shall follow it and the second oppose it.
 
     Both are rewarded by the mean of how well each did, so the best sum is 2. Who does not know

@@ -25,7 +25,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "maddpg": {"updates_per_step": 0.1, "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }
-TASKS = {
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "cartpole": ("CartPole-v1", {}),
     "pendulum": ("Pendulum-v1", {}),
     "images": ("pictures:Pictures-v0", {}),
