@@ -19,9 +19,14 @@ from operant.agents.critics import POLICY_NAME, Critics, check_bounds
 from operant.agents.ddpg import DDPG, DDPGConfig
 from operant.agents.exploration import Noise
 from operant.agents.off_policy import Due, OffPolicy
-from operant.agents.relaxed import JointCriticState, RelaxedSelector, relaxed_outputs, spread
-from operant.agents.several import member_seed, parts_for, states_of
+from operant.agents.relaxed_selector import (
+    JointCriticState,
+    RelaxedSelector,
+    relaxed_outputs,
+    spread,
+)
 from operant.agents.several_actors import SeparateActor, without_others
+from operant.agents.several_agents import member_seed, parts_for, states_of
 from operant.agents.sub_policies import SUB_POLICY, SubPolicySelector, picked
 from operant.agents.unroll import unroll
 from operant.core import tree

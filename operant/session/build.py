@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from operant.agents.registry import agent_class
-from operant.agents.several import SeparateAgents, SharedAgents
+from operant.agents.several_agents import SeparateAgents, SharedAgents
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
 from operant.core.objects import is_name

@@ -59,10 +59,12 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
     "ddpg": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3},
+    "maddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3, "lr": 3e-3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
 # That this takes at most.
-STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "ddpg": 3_200, "sac": 3_200}
+STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "ddpg": 3_200, "maddpg": 3_200, "sac": 3_200}
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {
@@ -70,6 +72,7 @@ GLIMPSE: dict[str, dict[str, Any]] = {
     "ppo": {"minibatch": 16, "epochs": 1},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
     "ddpg": SOON,
+    "maddpg": SOON,
     "sac": SOON,
 }
 

@@ -26,6 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "ddpg": {"learning_starts": 0, "batch_size": 8},
+    "maddpg": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
 PUSH: dict[str, Space] = {"action": Box(-1, 1, ())}

@@ -27,12 +27,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 16, "minibatch": 32, "epochs": 8, "max_grad_norm": 0},
     "dqn": {"target_every": 20, "updates_per_step": 0.5, "epsilon": Schedule(1.0, 0.1, 300)} | OFF,
     "ddpg": {"tau": 0.1, "updates_per_step": 0.75, "exploration_scale": 0.15} | OFF,
+    "maddpg": {"tau": 0.1, "updates_per_step": 0.75, "exploration_scale": 0.15} | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
-STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "ddpg": 1000, "sac": 450}
-RATES = {"a2c": 0.03, "ddpg": 0.02}  # learning rates; 0.01 for the others
-CONTINUOUS = ("ddpg",)  # agents that take no discrete actions
+STEPS = {"a2c": 3000, "ppo": 1500, "dqn": 700, "ddpg": 1000, "maddpg": 1000, "sac": 450}
+RATES = {"a2c": 0.03, "ddpg": 0.02, "maddpg": 0.02}  # learning rates; 0.01 for the others
+CONTINUOUS = ("ddpg", "maddpg")  # agents that take no discrete actions
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:

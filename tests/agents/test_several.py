@@ -11,8 +11,8 @@ from agent_parts import AgentParts
 from gymnasium.spaces import Box, Discrete
 
 from operant.agents.ppo import PPO, PPOConfig
-from operant.agents.several import SeparateAgents, SharedAgents
 from operant.agents.several_actors import AGENT_ID
+from operant.agents.several_agents import SeparateAgents, SharedAgents
 from operant.core.errors import UsageError
 from operant.core.protocols import Rows
 from operant.core.schedule import Schedule

@@ -25,13 +25,12 @@ from operant.core.experience import (
     Metrics,
     Tensors,
 )
-from operant.core.protocols import Parts
+from operant.core.protocols import Parts, RolloutMemory
 from operant.core.schedule import Schedule
 from operant.core.seeds import derived
 from operant.core.several import as_rows, named_for, part_of, spaces_of
 from operant.core.spaces import Spaces
 from operant.core.state import restore, state_of
-from operant.memory.rollout import RolloutCache
 
 COMMON = ("learning_rate", "exploration_rate")  # metrics that are the same for every agent
 View = Callable[[Experience], Experience]  # of a record, what one memory stores
@@ -40,8 +39,8 @@ View = Callable[[Experience], Experience]  # of a record, what one memory stores
 class Views:
     """Memories that each store their own view of what was collected."""
 
-    def __init__(self, views: Sequence[tuple[View, Any]], length: int) -> None:
-        self.views, self.cache = list(views), RolloutCache(length)
+    def __init__(self, views: Sequence[tuple[View, Any]], cache: RolloutMemory) -> None:
+        self.views, self.cache = list(views), cache
 
     def store(self, chunk: Experience) -> None:
         """Keep a chunk, in every memory its view of it."""
@@ -77,12 +76,12 @@ class SharedAgents(AgentBase):
     updates = property(lambda self: self.member.updates)
 
     def __init__(
-        self, member: Any, agents: tuple[str, ...], config: AgentConfig, identify: bool = False
+        self, member: Any, agents: tuple[str, ...], cache: RolloutMemory, identify: bool = False
     ) -> None:
-        self.member, self.agents, self.config, self.identify = member, agents, config, identify
+        self.member, self.agents, self.identify = member, agents, identify
         self.network, self.descents = member.network, member.descents
         self.actor: Any = SharedActor(member.actor, agents, identify)
-        self.memory = Views([(self.rows_of, member.memory)], config.length)
+        self.memory = Views([(self.rows_of, member.memory)], cache)
         self.learned: list[Tensors] = []
 
     @classmethod
@@ -99,7 +98,7 @@ class SharedAgents(AgentBase):
         schedules = {k: x for k, x in vars(config).items() if isinstance(x, Schedule)}
         longer: dict[str, Any] = {k: x.longer(len(agents)) for k, x in schedules.items()}
         member = kind.create(parts_for(parts, spaces), replace(config, **longer), seed)
-        return cls(member, agents, config, identify)
+        return cls(member, agents, parts.rollout(config.length), identify)
 
     def rows_of(self, chunk: Experience) -> Experience:
         """The record with every agent as a row."""
@@ -143,14 +142,14 @@ class SeparateAgents(AgentBase):
     saved = ("members", "memory")
     updates = property(lambda self: sum(x.updates for x in self.members.values()))
 
-    def __init__(self, members: dict[str, Any], config: AgentConfig) -> None:
-        self.members, self.config = members, config
+    def __init__(self, members: dict[str, Any], cache: RolloutMemory) -> None:
+        self.members = members
         self.network: Any = nn.ModuleDict({name: x.network for name, x in members.items()})
         self.descents = tuple(step for x in members.values() for step in x.descents)
         self.actor: Any = SeparateActor({name: x.actor for name, x in members.items()})
         parts = [partial(part_of, agent=name, i=i) for i, name in enumerate(members)]
         memories = [x.memory for x in members.values()]
-        self.memory = Views(list(zip(parts, memories, strict=True)), config.length)
+        self.memory = Views(list(zip(parts, memories, strict=True)), cache)
         self.learned: list[Tensors] = []
 
     @classmethod
@@ -162,7 +161,7 @@ class SeparateAgents(AgentBase):
             )
             for i, name in enumerate(parts.spaces.agents)
         }
-        return cls(members, config)
+        return cls(members, parts.rollout(config.length))
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """The recurrent state of fresh episodes, by agent."""
