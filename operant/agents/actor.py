@@ -136,7 +136,7 @@ class Actor:
             action, own = self._explore(out, masks, own)
         else:
             action = self.selector.exploit(out, masks)
-        memo = self.selector.memo(out, action, masks)
+        memo = self.selector.memo(out | own, action, masks)
         if self.prefix:
             carried = HiddenState({f"{self.prefix}.{k}": x for k, x in carried.items()})
         carried.update({f"{SELECTOR}.{k}": x for k, x in own.items()})

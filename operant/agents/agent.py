@@ -24,6 +24,7 @@ class AgentBase:
 
     saved: ClassVar[tuple[str, ...]]  # attributes that a checkpoint holds
     any_batch_size: ClassVar[bool] = False  # whether batches differ in size from step to step
+    for_several: ClassVar[bool] = False  # whether it is made for several agents in one environment
 
     network: Network  # that acts
     actor: Actor

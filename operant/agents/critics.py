@@ -46,6 +46,7 @@ class Critics:
         self.mode_dependent = in_eval_mode(network)  # recurrent critics run while acting, too
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
         self.continuous = tuple(name for name in action_space if name not in self.choices)
+        self.spaces = action_space
 
     @staticmethod
     def make(parts: Parts, members: int) -> Network:

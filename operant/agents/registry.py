@@ -9,6 +9,7 @@ from operant.agents.a2c import A2CConfig, ActorCritic
 from operant.agents.acer import ACER, ACERConfig, ACERVTrace, ACERVTraceConfig
 from operant.agents.ddpg import DDPG, DDPGConfig, DDPGPerConfig, HDDPGConfig, TD3Config
 from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
+from operant.agents.maddpg import MADDPG, MADDPGConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
 from operant.agents.trpo import TRPO, TRPOConfig
@@ -30,6 +31,7 @@ class Algorithm(NamedTuple):
 
 
 POLICY_GRADIENT, VALUE, ACTOR_CRITIC = "policy gradient", "value", "actor–critic with replay"
+SEVERAL = "several agents"
 DISCRETE, CONTINUOUS, ANY = "discrete", "continuous", "discrete, continuous"
 AGENTS: dict[str, Algorithm] = {
     "a2c": Algorithm(ActorCritic, A2CConfig, POLICY_GRADIENT, ANY, "arXiv:1602.01783"),
@@ -47,6 +49,7 @@ AGENTS: dict[str, Algorithm] = {
     "ddpg-per": Algorithm(DDPG, DDPGPerConfig, ACTOR_CRITIC, CONTINUOUS, "arXiv:1511.05952"),
     "hddpg": Algorithm(DDPG, HDDPGConfig, ACTOR_CRITIC, CONTINUOUS, "IROS 2007, 64"),
     "td3": Algorithm(DDPG, TD3Config, ACTOR_CRITIC, CONTINUOUS, "arXiv:1802.09477"),
+    "maddpg": Algorithm(MADDPG, MADDPGConfig, SEVERAL, ANY, "arXiv:1706.02275"),
     "sac": Algorithm(SAC, SACConfig, ACTOR_CRITIC, ANY, "arXiv:1812.05905"),
 }
 MEMBERS = ("create", "act", "update", "state_dict", "load_state_dict")  # that a class must have

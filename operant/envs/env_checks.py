@@ -22,6 +22,7 @@ from operant.envs.providers.atari import is_atari
 from operant.envs.providers.gymnasium import make_simulator
 from operant.envs.providers.own import is_vector, limited
 from operant.envs.providers.passed import settings_of
+from operant.envs.providers.pettingzoo import JointEnv, is_parallel
 from operant.envs.returned_values import ReturnedValues
 from operant.envs.step_api import wrong_reset, wrong_step
 
@@ -37,6 +38,8 @@ def check_env(env: Any, steps: int = 200, **kwargs: Any) -> Findings:
     """
     if isinstance(env, gymnasium.Env):
         return checked(env, type(env.unwrapped).__name__, steps)
+    if is_parallel(env):
+        return checked(JointEnv(env), str(env), steps)
     settings = settings_of(env)
     config = EnvConfig(**{**settings, "kwargs": kwargs})
     if is_vector(config):
@@ -160,6 +163,7 @@ def _why_reset_fails(error: Exception, arguments: dict[str, Any]) -> str:
 def _check_ends(env: Any, found: Findings, episodes: int) -> None:
     spec = getattr(env, "spec", None)
     limit = spec and (spec.max_episode_steps or is_atari(spec.id))  # the emulator has its own
+    limit = limit or getattr(env.unwrapped, "horizon", None)
     if not episodes and not limited(env) and not limit:
         found.fault(
             "end",

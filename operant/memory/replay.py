@@ -12,6 +12,7 @@ from torch import Tensor
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Drawn, EnvStep, Experience, Memo, Tensors
+from operant.core.spaces import AGENTS
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
 from operant.memory import storage
@@ -21,7 +22,6 @@ from operant.memory.rollout import Allocate, RolloutCache
 
 SEEN = ("observation", "hidden_state", "first")
 STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")
-STORED = (*SEEN, *STEPS)
 STATE = ("stored", "written", "count", "random", "single")
 ATTEMPTS = 1000  # to draw a valid step, where about half or more of the rows are
 
@@ -66,8 +66,9 @@ class ExperienceReplay:
             self.frames = {name: self._make_frames(name, part) for name in self.stacked}
         for frames in self.frames.values():
             part = frames.store(part)
+        told = STEPS if part.agents is None else (*STEPS, AGENTS)
         if self.ring is None:
-            self._allocate({k: getattr(part, k) for k in STORED}, envs)
+            self._allocate({k: getattr(part, k) for k in (*SEEN, *told)}, envs)
         # A step that was followed by a reset at once leaves a row for its final observation.
         extra = np.zeros((steps + 1, envs), np.int64)
         reset = bool(part.replaced.any())
@@ -77,7 +78,7 @@ class ExperienceReplay:
         rows = (self.cursor + np.arange(steps + 1)[:, None] + extra) % self.capacity
         for name in SEEN:
             tree.write(self.fields[name], (rows, columns), getattr(part, name))
-        for name in STEPS:
+        for name in told:
             tree.write(self.fields[name], (rows[:steps], columns), getattr(part, name))
         if reset:
             t, b = part.replaced.nonzero()
@@ -129,6 +130,8 @@ class ExperienceReplay:
         tree.write(self.fields["hidden_state"], at, tree.index(*state))
         for name in ("first", "terminated", "truncated", "valid", "reward"):
             self.fields[name][at] = 0
+        for x in self.fields.get(AGENTS, {}).values():
+            x[at] = 0
 
     def sample(self, batch_size: int, length: int = 1) -> Drawn:
         """`batch_size` windows of `length` steps: an Experience `[length, batch]`, and its places.
@@ -175,7 +178,8 @@ class ExperienceReplay:
         assert self.ring is not None
         envs = len(self.count)
         rows = places + np.arange(0, (length + 1) * envs, envs)[:, None]
-        taken = self.ring.read(rows, {**dict.fromkeys(STEPS, length), "hidden_state": 1})
+        counts = dict.fromkeys((*STEPS, AGENTS), length)
+        taken = self.ring.read(rows, {**counts, "hidden_state": 1})
         for name, frames in self.frames.items():
             numbers = taken["observation"][name].numpy()
             taken["observation"][name] = frames.read(numbers, rows % envs)
@@ -219,7 +223,9 @@ class ExperienceReplay:
         single.clear()
         first, written, count = single.arrays.first[0].copy(), self.written, self.count
         closed = begun & ~first  # an episode of which no step was taken leaves no row
-        single.env_write(EnvStep(observation, no.astype(np.float32), no, no, no, None, {}))
+        agents = tree.map(np.zeros_like, tree.index(single.arrays.agents, 0))
+        numbers = no.astype(np.float32)
+        single.env_write(EnvStep(observation, numbers, no, no, no, None, {}, agents))
         self.store(single.read())
         single.arrays.first[1] = first | begun
         # The other environments take their row back; the step that follows writes over it.

@@ -22,6 +22,7 @@ PATH = "path"  # what names a network of one's own among its settings
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
 Switch = Literal["off", "on", "auto"]
+Sharing = Literal["auto", "joint", "shared", "separate"]
 # torch ends the process without an error when the system cannot start so many threads.
 Threads = Annotated[int, Range(0, 1024)]
 RandomSteps = Annotated[int, Range(0, 1_000_000)]
@@ -58,6 +59,8 @@ class RunConfig(Config):
     compile: Switch = "auto"  # use torch.compile for gradient steps; auto: in long runs on vectors
     sampler: SamplerName = "auto"  # which processes act and step; auto: by the time of a step
     decorrelate: RandomSteps = 0  # maximum random steps in each environment before training starts
+    agents: Sharing = "auto"  # policies of several agents: shared, separate or joint; auto: by task
+    agent_id: bool = False  # tell a shared policy for which agent it acts, one-hot
     mid_batch_reset: bool = True  # reset environments at once, not only at the next rollout
     log_every: Count = 1_000  # environment steps between lines of the metric log
     callbacks: tuple[str, ...] = ()  # module:Name(arguments) of code to call; also --callback NAME

@@ -73,11 +73,13 @@ LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "ddpg": OFF_POLICY
     | {"tau": 0.05, "updates_per_step": 0.5, "critics": 2, "exploration_scale": 0.2}
     | {"learning_starts": 200},
+    "maddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3, "lr": 3e-3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
 STEPS = {  # that this takes at most
     **{"a2c": 16_000, "ppo": 6_000, "trpo": 8_000, "vtrace": 16_000, "acer": 8_000},
-    **{"dqn": 3_200, "ddpg": 3_200, "sac": 3_200},
+    **{"dqn": 3_200, "ddpg": 3_200, "maddpg": 3_200, "sac": 3_200},
 }
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
@@ -90,6 +92,7 @@ GLIMPSE: dict[str, dict[str, Any]] = {
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
     "rainbow": SOON,
     "ddpg": SOON,
+    "maddpg": SOON,
     "sac": SOON,
 }
 

@@ -26,6 +26,7 @@ from torch import nn
 
 from operant.agents import actor
 from operant.agents.ddpg import DDPG
+from operant.agents.maddpg import MADDPG
 from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
@@ -44,6 +45,7 @@ LOSSES = {
     "dqn": ("loss",),
     "rainbow": ("loss",),
     "ddpg": ("critic_loss", "actor_loss"),
+    "maddpg": ("critic_loss", "actor_loss"),
     "sac": ("critic_loss", "actor_loss", "ent_coef_loss"),
 }
 FEW = covering()
@@ -54,6 +56,7 @@ ROUNDS = 8  # evaluations in a run, the first good one of which ends it
 def untouched(agent: object) -> list[str]:
     """Learned parameters without a gradient; target networks are frozen, and so not learned."""
     parameters: dict[str, nn.Parameter] = {}
+    agent = agent.members[""] if isinstance(agent, MADDPG) else agent
     parts = vars(agent) | (vars(agent.critics) if isinstance(agent, SAC | DDPG) else {})
     for path, part in tree.leaves(parts):
         if isinstance(part, nn.Module):

@@ -29,6 +29,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "ddpg": {"learning_starts": 0, "batch_size": 8},
+    "maddpg": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
 PUSH: dict[str, Space] = {"action": Box(-1, 1, ())}

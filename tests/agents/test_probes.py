@@ -36,15 +36,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
     | {"value_min": -2.0, "value_max": 6.0, "n_step": 2}
     | OFF,
     "ddpg": {"tau": 0.1, "updates_per_step": 0.75, "exploration_scale": 0.15} | OFF,
+    "maddpg": {"tau": 0.1, "updates_per_step": 0.75, "exploration_scale": 0.15} | OFF,
     # Hardly any temperature, so that what is learned is the worth of rewards alone.
     "sac": {"tau": 0.1, "updates_per_step": 0.5, "alpha": 1e-3, "learn_alpha": False} | OFF,
 }
 STEPS = {
     **{"a2c": 3000, "ppo": 1500, "trpo": 1500, "vtrace": 3000, "acer": 2000},
-    **{"dqn": 700, "rainbow": 1200, "ddpg": 1000, "sac": 450},
+    **{"dqn": 700, "rainbow": 1200, "ddpg": 1000, "maddpg": 1000, "sac": 450},
 }
-RATES = {"a2c": 0.03, "vtrace": 0.03, "ddpg": 0.02}  # learning rates; 0.01 for the others
-CONTINUOUS = ("ddpg",)  # agents that take no discrete actions
+# Learning rates; 0.01 for the others.
+RATES = {"a2c": 0.03, "vtrace": 0.03, "ddpg": 0.02, "maddpg": 0.02}
+CONTINUOUS = ("ddpg", "maddpg")  # agents that take no discrete actions
 
 
 def config_of(name: str, task: str, kwargs: Any = None, lstm: int = 0, **agent: Any) -> RunConfig:

@@ -96,6 +96,7 @@ OF_AGENT: dict[str, dict[str, str]] = {
         "n_critics": "agent.critics",
         "polyak": "agent.tau",
     },
+    "maddpg": {**REPLAY, "polyak": "agent.tau", "actor_lr": "agent.policy_lr"},
     "sac": {**REPLAY, "ent_coef": "agent.alpha", "polyak": "agent.tau"},
 }
 CASES = [

@@ -26,13 +26,15 @@ AGENTS: dict[str, dict[str, Any]] = {
     "rainbow": {"atoms": 7, "sequence": 3, **OFF},
     "ddpg": {"updates_per_step": 0.1, "exploration": "ornstein-uhlenbeck", **OFF},
     "td3": {"updates_per_step": 0.1, "sequence": 3, **OFF},
+    "maddpg": {"updates_per_step": 0.1, "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }
-TASKS = {
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "cartpole": ("CartPole-v1", {}),
     "pendulum": ("Pendulum-v1", {}),
     "images": ("pictures:Pictures-v0", {}),
     "masked": ("operant/MatchAction-v0", {"mask": True, "length": 3, "action": "multidiscrete"}),
+    "team": ("team_tasks:Team", {"masks": "info"}),
     "dicts": (
         "operant/MatchAction-v0",
         {"mask": True, "memory": True, "action": "dict", "observation": "dict"},

@@ -21,6 +21,8 @@ MIDDLE = {
     "dqn": 20,
     "ddpg": 100,
     "td3": 100,
+    "maddpg": 100,
+    "dqn of several": 20,
     "sac": 100,
     "dqn in parallel": 20,
     "dqn async": 20,

@@ -123,7 +123,7 @@ class SubProcEnvManager(Resumable):
     def receive(self) -> EnvStep:
         """Wait for the end of the step."""
         if self.episodes_lost:
-            return restart_step(self.buffers.observation, self.reset)
+            return restart_step(self.buffers.observation, self.reset, self.buffers.agents)
         lost = self.pool.wait()
         return self._truncated_step(lost) if lost else env_step(self.buffers, self.valid)
 
@@ -163,6 +163,8 @@ class SubProcEnvManager(Resumable):
             self._replace(one, reason)
             b.reward[rows], b.terminated[rows], b.truncated[rows] = 0, False, True
             b.success[rows], b.life_lost[rows], valid[rows] = -1, False, False
+            for x in b.agents.values():
+                x[rows] = 0
         step = env_step(b, valid)
         return step._replace(infos=step.infos | {"env_restarts": self.restarts})
 
