@@ -49,7 +49,9 @@ SUITES: dict[str, list[Task]] = {
     "mujoco-short": [
         task
         for name in ("HalfCheetah", "Hopper", "Walker2d", "InvertedDoublePendulum")
-        for steps in (dict(ppo=200_000, trpo=200_000), dict(ddpg=30_000, td3=30_000, sac=30_000))
-        for task in _tasks(f"{name}-v5", **steps)
+        for task in [
+            *_tasks(f"{name}-v5", ppo=200_000, trpo=200_000),
+            *_tasks(f"{name}-v5", ddpg=30_000, td3=30_000, sac=30_000),
+        ]
     ],
 }

@@ -12,8 +12,9 @@ import pytest
 
 NAMES = {
     "operant": "Policy Run build_and_train check_env load resume sweep train",
-    "operant.agents": "A2C ACER ACERConfig ACERVTrace ACERVTraceConfig AGENTS ActorCritic AgentBase "
-    "DDPG DQN PPO SAC A2CConfig DDPGConfig DQNConfig DQNPerConfig PPOConfig RainbowConfig SACConfig "
+    "operant.agents": "A2C ACER ACERConfig ACERVTrace ACERVTraceConfig AGENTS ActorCritic "
+    "AgentBase DDPG DQN PPO SAC A2CConfig DDPGConfig DQNConfig DQNPerConfig PPOConfig "
+    "RainbowConfig SACConfig MADDPG MADDPGConfig "
     "Actor GradientStep Losses Optimizer PolicySelector ActorCriticVTrace TRPO TRPOConfig VTrace "
     "VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",

@@ -25,7 +25,6 @@ from operant.core.errors import (
 from operant.session.output import (
     discard_unwritten,
     lasting_output,
-    open_missing_streams,
     to_nothing,
 )
 
@@ -124,7 +123,6 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; an error is one line on standard error and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    open_missing_streams()
     prepare_streams()
     with lasting_output(stdout=words[:1] in TRAINING):
         return _main(words)

@@ -11,19 +11,17 @@ def prepare_streams() -> None:
     """Let no character and no closed stream end a command: one becomes `\\xb1`, one nothing.
 
     A descriptor that the shell closed (`>&-`) would be taken by the next file that is opened, and
-    what a library prints would go into it.
+    what is printed would go into it.
     """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, _nowhere(number))
-        elif isinstance(stream, io.TextIOWrapper):
+            stream = open(number, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _nowhere(number: int) -> io.TextIOWrapper:
-    opened = os.open(os.devnull, os.O_WRONLY)
-    if opened != number:
-        os.dup2(opened, number)
-        os.close(opened)
-    return open(number, "w", closefd=False, encoding="utf-8", errors="backslashreplace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from operant.config.schema import Leaf, from_tree, leaves, refusal
@@ -109,7 +110,7 @@ def _parse_value(leaf: Leaf, queue: list[str], inline: str | None, negated: bool
         return dict(_parse_pair(leaf, text) for text in texts)
     lists = [member for member in union_members(leaf.hint) if get_origin(member) is tuple]
     if lists and texts[0].startswith("["):
-        return _parse_list(texts, get_args(lists[0]))
+        return _parse_list(replace(leaf, hint=lists[0]), texts)
     return _parse_text(texts[0], leaf.hint)
 
 

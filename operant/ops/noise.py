@@ -39,7 +39,8 @@ def ornstein_uhlenbeck(  # the parameters of the process
 ) -> Tensor:
     """The noise after this one: x ← x + θ (μ − x) dt + σ √dt N(0, 1)."""
     drift: Tensor = theta * (mu - noise) * dt
-    return noise + drift + sigma * dt**0.5 * torch.randn_like(noise)
+    shock: Tensor = sigma * dt**0.5 * torch.randn_like(noise)
+    return noise + drift + shock
 
 
 def prefer(probability: Tensor, chosen: float) -> Tensor:

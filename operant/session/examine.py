@@ -111,13 +111,6 @@ def _checkpoint(found: checkpoint.Checkpoint) -> Iterator[Finding]:
         yield Finding(False, f"{found.path}: not exact: {reason}")
 
 
-def _installed(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return "none"
-
-
 def _log_against(run: Path, newest: checkpoint.Checkpoint) -> Iterator[Finding]:
     saved = newest.state.get("log", {})
     for name in (METRICS, TIMING):

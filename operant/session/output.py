@@ -10,20 +10,6 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any, TextIO
 
 
-def open_missing_streams() -> None:
-    """Make standard streams that were closed lead nowhere; else other files would get their place.
-
-    `operant train >&-` would then print into the run's own files.
-    """
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115  # until the end
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
-
-
 def to_nothing(descriptor: int) -> None:
     """Let a file descriptor lead nowhere, so that writing to it succeeds."""
     null = os.open(os.devnull, os.O_WRONLY)

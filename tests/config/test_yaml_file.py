@@ -121,7 +121,12 @@ def test_a_pipe_is_read_to_its_end_and_not_waited_for_where_nobody_writes(tmp_pa
     with pytest.raises(UsageError, match="pipe: is empty"):
         load_yaml(tmp_path / "pipe")
     reading, writing = os.pipe()  # as the shell's `--config <(command)`
-    writer = threading.Timer(0.2, lambda: os.write(writing, b"seed: 4\n") and os.close(writing))
+
+    def write() -> None:
+        os.write(writing, b"seed: 4\n")
+        os.close(writing)
+
+    writer = threading.Timer(0.2, write)
     writer.start()
     assert load_yaml(f"/dev/fd/{reading}") == {"seed": 4}
     writer.join()

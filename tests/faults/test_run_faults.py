@@ -24,7 +24,7 @@ from operant.session.checkpoint.checkpoint import listing, newest
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 CHUNK = "operant.samplers.explorer:Explorer.update"
-WRITE = "operant.session.checkpoint.durable:Durable.write"
+WRITE = "operant.core.durable:Durable.write"
 
 
 @pytest.fixture
