@@ -24,7 +24,8 @@ NAMES = {
     "Sampler Schedule Shape Spaces TrajInfo namedarraytuple",
     "operant.envs": "ActionPreprocessor Env EnvConfig Environment GymEnv NativeEnvManager "
     "ObsPreprocessor SimpleEnvManager SubProcEnvManager make_env make_manager",
-    "operant.frameworks": "AgentTrain OptInfo PolicyGradientAlgo RLAlgorithm RlAlgorithm",
+    "operant.frameworks": "A2C PPO DQN DQNPer RAINBOW DDPG DDPGPer HDDPG TD3 Buffer "
+    "PrioritizedBuffer Transition AbsoluteLR AgentTrain OptInfo PolicyGradientAlgo RLAlgorithm RlAlgorithm",
     "operant.memory": "ExperienceCache ExperienceReplay PrioritizedReplay RolloutBuffer "
     "RolloutCache",
     "operant.networks": "CustomNetwork Identity1D Identity2D Identity3D Identity4D LSTM MLP "

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from operant.agents.dqn import DQNConfig as DQNConfig
     from operant.agents.dqn import DQNPerConfig as DQNPerConfig
     from operant.agents.dqn import RainbowConfig as RainbowConfig
+    from operant.agents.maddpg import MADDPG as MADDPG
+    from operant.agents.maddpg import MADDPGConfig as MADDPGConfig
     from operant.agents.off_policy import OffPolicy as OffPolicy
     from operant.agents.optimizer import GradientStep as GradientStep
     from operant.agents.optimizer import Hooks as Hooks

@@ -134,7 +134,7 @@ def test_rainbow_combines_as_dqn_does(network: str, observation: str, mask: bool
 
 
 def test_only_masks_over_nothing_maxima_over_a_box_and_slopes_of_choices_are_refused() -> None:
-    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (360, 234, 126)
+    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (648, 441, 207)
 
 
 @pytest.mark.parametrize("agent", sorted({c.agent for c in TRAINABLE if c.mask}))
