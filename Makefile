@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_FLAGS ?= -n 2
-WORKS := ppo-pong ppo-cartpole ppo-cartpole-async ppo-halfcheetah dqn-pong sac-halfcheetah \
+WORKS := ppo-pong ppo-cartpole ppo-cartpole-async ppo-halfcheetah dqn-pong rainbow-pong sac-halfcheetah \
+	td3-halfcheetah \
 	prioritized-replay replay-memory sampler-scaling startup
 WORK ?= $(WORKS)
 BENCH_FLAGS ?=
@@ -53,6 +54,7 @@ bench: $(DEV) ## speed beside other libraries, into the docs; WORK=... chooses w
 
 docs: $(DOCS) ## build the documentation into site/
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/code_lines.py
 	@$(BIN)/mkdocs build --quiet --strict
 	@printf 'the documentation is in site/index.html\n'
 

@@ -18,10 +18,13 @@ MUJOCO = ["mujoco", "imageio", "packaging>=24"]
 BOX2D = ["box2d", "pygame-ce"]
 # Where no version is named, it is ours; whatever else a peer needs, it chooses itself.
 PEERS: dict[str, list[str]] = {
-    "sb3": ["stable-baselines3==2.9.2", "numpy", "torch", "gymnasium", *ATARI, *MUJOCO, *BOX2D],
+    "sb3": [
+        *("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "numpy", "torch", "gymnasium"),
+        *(*ATARI, *MUJOCO, *BOX2D),
+    ],
     "zoo": [
         *("rl_zoo3==2.9.2", "stable-baselines3==2.9.2", "numpy", "torch", "gymnasium"),
-        *(*MUJOCO, *BOX2D),
+        *("sb3-contrib==2.9.2", *MUJOCO, *BOX2D),
     ],
     "tianshou": ["tianshou==2.0.1", "numpy<2.3", "torch", "gymnasium", *ATARI, *MUJOCO],
     "skrl": ["skrl==2.1.1", "torch", "gymnasium", *MUJOCO],

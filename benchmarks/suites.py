@@ -28,7 +28,7 @@ class Task(NamedTuple):
     @property
     def num_envs(self) -> int:
         """Environments that are stepped together."""
-        return ON_POLICY if self.agent in ("a2c", "ppo") else REPLAY
+        return ON_POLICY if self.agent in ("a2c", "ppo", "trpo") else REPLAY
 
 
 def _tasks(env: str, **steps: int) -> list[Task]:
@@ -37,10 +37,11 @@ def _tasks(env: str, **steps: int) -> list[Task]:
 
 SUITES: dict[str, list[Task]] = {
     "classic": [
-        *_tasks("CartPole-v1", ppo=50_000, a2c=50_000, dqn=50_000),
+        *_tasks("CartPole-v1", ppo=50_000, a2c=50_000, trpo=50_000, dqn=50_000),
         *_tasks("MountainCar-v0", ppo=100_000, a2c=100_000, dqn=100_000),
         *_tasks("Acrobot-v1", ppo=100_000, a2c=100_000, dqn=100_000),
-        *_tasks("Pendulum-v1", ppo=100_000, a2c=100_000, sac=10_000),
+        *_tasks("Pendulum-v1", ppo=100_000, a2c=100_000, trpo=100_000),
+        *_tasks("Pendulum-v1", ddpg=10_000, td3=10_000, sac=10_000),
         *_tasks("FrozenLake-v1", ppo=50_000, a2c=50_000, dqn=50_000),
         *_tasks("CliffWalking-v1", ppo=50_000, a2c=50_000, dqn=50_000),
         *_tasks("LunarLander-v3", ppo=200_000, a2c=200_000, dqn=100_000),
@@ -48,6 +49,9 @@ SUITES: dict[str, list[Task]] = {
     "mujoco-short": [
         task
         for name in ("HalfCheetah", "Hopper", "Walker2d", "InvertedDoublePendulum")
-        for task in _tasks(f"{name}-v5", ppo=200_000, sac=30_000)
+        for task in [
+            *_tasks(f"{name}-v5", ppo=200_000, trpo=200_000),
+            *_tasks(f"{name}-v5", ddpg=30_000, td3=30_000, sac=30_000),
+        ]
     ],
 }

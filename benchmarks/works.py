@@ -73,10 +73,21 @@ WORKS = {
         jobs=training("sb3", "tianshou"),
         ratio=1.8,
     ),
+    "rainbow-pong": Work(
+        title="Rainbow on Pong: the same with n-step 3, prioritized, noisy, 51 atoms",
+        jobs={OURS: "operant_train", "tianshou": "tianshou_train"},
+        against="tianshou",
+        ratio=1.5,
+    ),
     "sac-halfcheetah": Work(
         title="SAC on HalfCheetah-v5: 1 environment, an update of 256 every step, 256×256",
         jobs=training("sb3", "tianshou", "skrl"),
         ratio=1.6,
+    ),
+    "td3-halfcheetah": Work(
+        title="TD3 on HalfCheetah-v5: 1 environment, an update of 256 every step, 256×256",
+        jobs=training("sb3"),
+        ratio=1.5,
     ),
     "prioritized-replay": Work(
         title="Prioritized replay: 256 sampled and their priorities updated, of 1,000,000",

@@ -34,8 +34,8 @@ overrides the defaults below.
 - A name that another library uses, such as `--learning-rate` or `--n-steps`, is an error that gives
   Operant's name for it.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 stopped by Ctrl-C and SIGTERM after
-saving a checkpoint.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130, 143 and 129 stopped by Ctrl-C, SIGTERM and a
+closed terminal (SIGHUP) after saving a checkpoint.
 """
 
 

@@ -1,6 +1,6 @@
 """Operant: deep reinforcement learning for PyTorch. Write the agent once, run it anywhere.
 
-`train` trains an agent, `load` opens a run that was trained, `sweep` compares settings; the
+`train` trains an agent, `resume` continues a run, `load` opens one, `sweep` compares settings; the
 packages below hold the parts.
 """
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from operant.run import Run as Run
     from operant.run import build_and_train as build_and_train
     from operant.run import load as load
+    from operant.run import resume as resume
     from operant.run import train as train
     from operant.session.trained_policy import Policy as Policy
 

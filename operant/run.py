@@ -12,7 +12,8 @@ import torch
 
 from operant.agents.registry import agent_name
 from operant.config.values import convert
-from operant.core.config import CountOrZero
+from operant.core.config import Count, CountOrZero
+from operant.core.conversion import quoted
 from operant.core.errors import UsageError
 from operant.core.experience import Metrics, TrajInfo
 from operant.core.objects import check_not_imported
@@ -26,7 +27,8 @@ from operant.session.callback_names import name_of_callback
 from operant.session.compose import compose
 from operant.session.figures import summary
 from operant.session.load_run import load_agent
-from operant.session.run_directory import find_run
+from operant.session.output import lasting_output
+from operant.session.run_directory import DONE, find_run
 from operant.session.run_settings import RunConfig
 from operant.session.runner import Runner
 from operant.session.saved_spaces import read_interface
@@ -34,7 +36,8 @@ from operant.session.session import Session
 from operant.session.trained_policy import Policy, State
 from operant.session.try_out import interface_for
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a run directory
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")  # of a run directory
+NAMES = "up to 200 letters, digits, and . _ - but none of these in front"
 
 
 class Run:
@@ -92,7 +95,7 @@ def train(
     network: see `networks/by_path.py`. `recipe` names the settings to start from, `"none"` gives
     the plain defaults. `name` is that of the run directory. `from_run` is a run whose weights it
     starts from. `callbacks` are functions and objects, or their names: see `operant.callbacks`.
-    Ctrl-C and SIGTERM raise KeyboardInterrupt once the run is saved.
+    Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt once the run is saved.
     """
     check_not_imported()
     called = {"callbacks": [name_of_callback(x) for x in callbacks]} if callbacks else {}
@@ -110,8 +113,29 @@ def train(
         raise
 
 
+def resume(
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    runs: str | Path = "runs",
+    trust: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+) -> Run:
+    """Continue a run from its last checkpoint as `operant resume` does; with `steps`, for so long.
+
+    A finished run without `steps` is returned as it is. `force` goes on with settings that were
+    changed since and make it another run; `trust` imports code that somebody else's run names.
+    """
+    path = find_run(run, Path(runs))
+    if steps is None and (path / DONE).exists():
+        return load(path, trust=trust)
+    length = None if steps is None else convert("steps", steps, Count)
+    return _train(Session.open(path, trust, force, length), quiet)
+
+
 def _train(session: Session, quiet: bool) -> Run:
-    with session:
+    with lasting_output(), session:
         runner = Runner(session)
         try:
             runner.train(progress_of(runner, quiet))
@@ -133,7 +157,7 @@ def create_session(
     if not name:
         return Session.create(config, root, argv, from_run=from_run)
     if not NAME.fullmatch(name):
-        raise UsageError(f"name = {name!r}: expected letters, digits, and . _ - but not in front")
+        raise UsageError(f"name = {quoted(name)}: expected {NAMES}")
     run = root.absolute() / name
     taken = f"name = {name!r}: {run} exists already; choose another name, or resume that run"
     if run.exists():

@@ -22,10 +22,11 @@ class AgentParts:
         self.spaces, self.settings = spaces, network
         self.generator = torch.Generator().manual_seed(seed)
 
-    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
+    def network(self, outputs: Any, late: Any = None, members: int = 1, noisy: bool = False) -> Any:
         seen, generator = self.spaces.observation, self.generator
         made = [
-            build_network(self.settings, seen, outputs, generator, late) for _ in range(members)
+            build_network(self.settings, seen, outputs, generator, late, noisy)
+            for _ in range(members)
         ]
         return made[0] if members == 1 else build_ensemble(made)
 

@@ -24,7 +24,12 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "a2c": "test_a2c.py",
     "ppo": "test_ppo.py",
+    "trpo": "test_trpo.py",
+    "vtrace": "test_vtrace.py",
+    "acer": "test_acer.py",
     "dqn": "test_dqn.py",
+    "rainbow": "test_rainbow.py",
+    "ddpg": "test_ddpg.py",
     "sac": "test_sac*.py",
 }
 
@@ -50,21 +55,28 @@ class Break:
         path.write_text(source.replace(self.old, self.new))
 
 
-A2C, PPO, DQN, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER = (
+A2C, PPO, DQN, DDPG, SAC, ADVANTAGES, UNROLL, TARGET, OFF_POLICY, CRITICS, OPTIMIZER = (
     f"agents/{name}.py"
     for name in (
-        *("a2c", "ppo", "dqn", "sac", "advantages", "unroll", "target", "off_policy"),
+        *("a2c", "ppo", "dqn", "ddpg", "sac", "advantages", "unroll", "target", "off_policy"),
         *("critics", "optimizer"),
     )
 )
-TARGET_ENTROPY = "agents/target_entropy.py"
+TARGET_ENTROPY, ACER = "agents/target_entropy.py", "agents/acer.py"
+HEAD, ATOMS, NOISY, ACTOR = "agents/head.py", "ops/atoms.py", "networks/noisy.py", "agents/actor.py"
 ENSEMBLE, REPLAY = "networks/ensemble.py", "memory/replay_settings.py"
+TRPO, VTRACE, TRUST = "agents/trpo.py", "agents/vtrace.py", "ops/trust_region.py"
 RETURNS, POLICY, VALUE = "ops/returns.py", "ops/policy.py", "ops/value.py"
+DETERMINISTIC = "ops/deterministic.py"
 N_STEP = [
     ("bootstraps past the end of the task", "~batch.terminated", "(batch.valid | True)"),
     ("no bootstrap where the clock ended it", "~batch.terminated", "~batch.ended"),
     ("rewards of the next episode", "batch.cut, self", "batch.cut & False, self"),
     ("gamma dropped", "self.config.gamma * ~", "1.0 * ~"),
+]
+CRITIC_LOSSES = [
+    ("wasted rows learned from", "reduced(loss, valid) for", "reduced(loss, None) for"),
+    ("importance weights dropped", "weight * loss for", "loss for"),
 ]
 
 # By agent and file: what it amounts to, the expression, and what takes its place.
@@ -87,8 +99,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         A2C: [
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
             ("entropy punished", "entropy=-policy.", "entropy=policy."),
             ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
@@ -127,8 +139,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("entropy punished", "entropy=-policy.", "entropy=policy."),
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
             ("one epoch", "passes(batch, config.epochs", "passes(batch, 1"),
             (
@@ -157,6 +169,133 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("wasted steps learned from, with memory", "batch.valid[:, part]", "None"),
         ],
     },
+    "trpo": {
+        TRPO: [
+            ("deviations compared with themselves", "x.detach().clone() for", "x.detach() for"),
+            ("a step not taken back", "if found is None:", "if False:"),
+            ("ratio upside down", "log_prob - batch.log_prob", "batch.log_prob - log_prob"),
+            (
+                "advantages never standardised",
+                "if config.normalize_advantage",
+                "if False",
+            ),
+            ("masks forgotten in the divergence", "kl(old, new, masks)", "kl(old, new, {})"),
+            ("wasted steps learned from", "mean(gain, valid)", "mean(gain, None)"),
+            ("wasted steps in the divergence", "mean(kl, valid)", "mean(kl, None)"),
+            (
+                "value error against the advantage",
+                "value - batch.target",
+                "value - batch.advantage",
+            ),
+            ("one epoch", "batch, config.epochs", "batch, 1"),
+            (
+                "the policy in training mode",
+                "return self.critic_modules",
+                "return self.actor.mode_dependent",
+            ),
+            ("the value without its memory", "CriticState(critic, ()) if", "None if"),
+            ("the policy's memory for the value", "config.lam, NAME)", 'config.lam, "actor")'),
+        ],
+        TRUST: [
+            ("a divergence above the bound", "judged.kl <= max_kl", "judged.kl <= 2 * max_kl"),
+            ("a step that loses", "judged.gain > 0 and", "judged.gain < 0 and"),
+            ("no damping", "flatten(found) + damping * vector", "flatten(found)"),
+            ("half the divergence", "(2 * max_kl / curvature)", "(max_kl / curvature)"),
+            ("plain gradient", "conjugate_gradient(product, gradient, iterations)", "gradient"),
+            ("no backtracking", "shrink**i * step", "step"),
+            ("one iteration", "for _ in range(iterations)", "for _ in range(1)"),
+        ],
+        ADVANTAGES: [
+            ("a final observation without its memory", "k: x[1:][chunk", "k: 0 * x[1:][chunk"),
+            ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
+        ],
+    },
+    "vtrace": {
+        VTRACE: [
+            ("ratio upside down", "masks) - batch.log_prob", "masks) * -1 + batch.log_prob"),
+            ("old values", "chunk._replace(memo=known)", "chunk"),
+            ("bootstraps past the end of the task", "~chunk.terminated", "(chunk.valid | True)"),
+            ("no bootstrap where the clock ended it", "~chunk.terminated", "~chunk.ended"),
+            (
+                "traces into the next episode",
+                "config.lam * ~chunk.cut",
+                "config.lam * ~chunk.terminated",
+            ),
+            ("the policy's weight without a bound", ".clamp(max=config.rho_policy)", ""),
+            ("advantages without weight", "weight * (q - value)", "(q - value)"),
+            ("masks forgotten", "batch.action, masks)", "batch.action, {})"),
+            ("rho for c", "config.rho, config.c)", "config.c, config.rho)"),
+            ("value_coef dropped", "(self.config.value_coef,", "(1.0,"),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
+            (
+                "value error against the advantage",
+                "value - batch.target",
+                "value - batch.advantage",
+            ),
+        ],
+        RETURNS: [
+            ("errors without weight", "error = ratio.clamp(max=rho) *", "error = 1.0 *"),
+            ("traces without weight", "trace * ratio.clamp(max=c)", "trace"),
+            ("q of the value, not of v", "next_value + trace * later", "next_value"),
+        ],
+    },
+    "acer": {
+        ACER: [
+            (
+                "wasted rows learned from",
+                "q - target), batch.valid)",
+                "q - target), None)",
+            ),
+            (
+                "ratios of what was not decided",
+                "torch.where(batch.valid.unsq",
+                "torch.where((batch.valid | True).unsq",
+            ),
+            ("entropy punished", "entropy=-policy.", "entropy=policy."),
+            ("gain minimised", "policy=-policy.", "policy=policy."),
+            ("no trust region", "if not self.config.trust", "if True"),
+            (
+                "a trust region around itself",
+                "unroll(self.average.network, b",
+                "unroll(self.network, b",
+            ),
+            (
+                "average policy never moves",
+                "self.average.polyak_update(self.config.tau)",
+                "pass",
+            ),
+            ("gradients into z", "@torch.no_grad()\n    def learning", "def learning"),
+            ("replay before learning starts", "self.memory.ready() and", "True and"),
+            (
+                "as many replays every time",
+                "self.random.poisson(self.config.replay_ratio)",
+                "int(self.config.replay_ratio)",
+            ),
+            ("masks forgotten", "return masks_of(", "return {} and masks_of("),
+            ("V-trace of the value, not of the action", "*bounds)[1]", "*bounds)[0]"),
+            ("V-trace's bounds dropped", "trace, *bounds)", "trace)"),
+        ],
+        RETURNS: [
+            (
+                "carried back by the row's own ratio",
+                "carried = torch.cat((ratio[1:], torch.zeros_like(ratio[:1])))",
+                "carried = ratio",
+            ),
+            (
+                "ratios not cut off",
+                "ratio = log_ratio.exp().clamp(max=1)",
+                "ratio = log_ratio.exp()",
+            ),
+        ],
+        POLICY: [
+            ("no bias correction", ".clamp(min=0) * q", ".clamp(min=0) * 0 * q"),
+            ("importance weights not cut off", ".clamp(max=log(bound)) - log", " - log"),
+            ("the trust region's bound dropped", "keepdim=True) - bound)", "keepdim=True))"),
+            ("divergence the wrong way", "k = -(average - log_prob)", "k = -(log_prob - average)"),
+            ("pushed out of the trust region", "gradient - excess", "gradient + excess"),
+        ],
+    },
     "dqn": {
         OFF_POLICY: [
             *N_STEP,
@@ -167,11 +306,11 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
         DQN: [
             ("target from the online network", "(self.target.network, b", "(self.network, b"),
             ("double by the wrong network", "if self.config.double", "if not self.config.double"),
-            ("double judged by its own choice", "q_of(next_q, best", "q_of(chooser, best"),
+            ("double judged by its own choice", "of_action(following,", "of_action(chooser,"),
             (
                 "masks forgotten in targets",
-                "greedy(chooser, self.choices, masks)",
-                "greedy(chooser, self.choices, {})",
+                "head.choices, masks)\n        at_stop",
+                "head.choices, {})\n        at_stop",
             ),
             (
                 "masks of the row before",
@@ -212,6 +351,114 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ),
         ],
     },
+    "rainbow": {
+        OFF_POLICY: N_STEP,
+        DQN: [
+            ("no noise to learn with", "layer.redraw(self.generator)", "layer.still()"),
+            ("target from the online network", "(self.target.network, b", "(self.network, b"),
+            (
+                "the distribution after one step",
+                "ended=batch.cut, n=self",
+                "ended=batch.cut | True, n=self",
+            ),
+            (
+                "atoms of the next episode",
+                "ended=batch.cut, n=self",
+                "ended=batch.cut & False, n=self",
+            ),
+            ("the range forgotten", "config.atoms, config.value_min,", "config.atoms, -10.0,"),
+            ("importance weights dropped", "weight * loss, valid)", "loss, valid)"),
+        ],
+        HEAD: [
+            (
+                "priorities of the cross-entropy",
+                "atoms.kl(target, predicted)",
+                "atoms.cross_entropy(target, predicted)",
+            ),
+            (
+                "duelling without the state value",
+                'out["value"].unsqueeze(-1)',
+                '0 * out["value"].unsqueeze(-1)',
+            ),
+            (
+                "several parts accepted",
+                "self.choices.values())) > 1",
+                "self.choices.values())) > 9",
+            ),
+            (
+                "atoms before choices",
+                "unflatten(-1, (-1, self.count))",
+                "unflatten(-1, (self.count, -1)).mT",
+            ),
+        ],
+        ATOMS: [
+            ("nothing clipped", "value.clamp(low, high)", "value"),
+            ("all to the nearest atom", ".clamp(min=0)  #", ".round().clamp(min=0)  #"),
+            (
+                "cross-entropy the wrong way",
+                "return -(target * log_prob)",
+                "return (target * log_prob)",
+            ),
+        ],
+        NOISY: [
+            (
+                "one noise for ever",
+                "generator=generator, device",
+                "generator=torch.Generator().manual_seed(1), device",
+            ),
+            (
+                "sigma without a gradient",
+                "self.weight, self.weight_sigma, noise",
+                "self.weight, self.weight_sigma.detach(), noise",
+            ),
+        ],
+        ACTOR: [
+            ("the noise of exploration in evaluation", "if explore else layer.still()", ""),
+            ("no noise to explore with", "layer.redraw(self.generator) if explore else", ""),
+        ],
+    },
+    "ddpg": {
+        OFF_POLICY: N_STEP,
+        DDPG: [
+            ("policy descends its critic", '{"actor": -policy.masked', '{"actor": policy.masked'),
+            ("policy climbs the last critic", "q[..., 0, 0]", "q[..., -1, 0]"),
+            ("policy of the first row alone", "q[..., 0, 0],", "q[:, :1, 0, 0],"),
+            (
+                "targets from the online policy",
+                "self.propose(self.policy_target.network,",
+                "self.propose(self.network,",
+            ),
+            (
+                "targets from the online critics",
+                "outputs(self.critics.target.network",
+                "outputs(self.critics.network",
+            ),
+            ("no smoothing", "if not scale:", "if True:"),
+            ("policy never delayed", "if delayed else", "if False else"),
+            ("others' actions dropped", "taken | self.propose(", "self.propose("),
+            (
+                "priority of a hysteretic target",
+                "(q.detach() - target).abs()",
+                "(0 * q.detach()).abs()",
+            ),
+            (
+                "policy's target left behind",
+                "self.policy_target.polyak_update(self.config.tau)",
+                "pass",
+            ),
+            ("policy_lr dropped", "config.policy_lr or config.lr", "config.lr"),
+        ],
+        CRITICS: [
+            *CRITIC_LOSSES,
+            ("twin min → max", "expected).amin(-1)", "expected).amax(-1)"),
+        ],
+        DETERMINISTIC: [
+            ("target actions out of bounds", "(action + noise).clamp(-1.0, 1.0)", "action + noise"),
+            ("actions without bounds", "[POLICY + name].tanh()", "[POLICY + name]"),
+        ],
+        VALUE: [("rates the wrong way", "target > guess, increase", "target < guess, increase")],
+        "ops/explore.py": [("noise never clipped", ".clamp(-clip, clip)", "")],
+    },
     "sac": {
         OFF_POLICY: N_STEP,
         SAC: [
@@ -235,11 +482,10 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
                 "self.actor_loss, self.actor_optimizer)",
                 "self.actor_loss, self.critic_optimizer)",
             ),
-            ("wasted rows learned from", "masked_mean(x, valid)", "masked_mean(x, None)"),
-            ("importance weights dropped", "weight.unsqueeze(-1) * squares", "squares"),
             ("tau dropped", "polyak_update(self.config.tau)", "polyak_update(1.0)"),
         ],
         CRITICS: [
+            *CRITIC_LOSSES,
             ("twin min → max", "whole.amin(-2)", "whole.amax(-2)"),
             ("twin min → max of several parts", "expected).amin(-1)", "expected).amax(-1)"),
             ("masks forgotten in expectations", "masks.get(name))", "None)"),

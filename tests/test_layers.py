@@ -46,7 +46,10 @@ HASATTR = {
     "session/checkpoint/encoding.py": "named tuples have no class of their own",
 }
 # Modules below the session that are about files, or about the terminal.
-WITH_FILES = {"config/yaml_file.py", "config/help.py", "frameworks/files.py"}
+WITH_FILES = {
+    *("core/durable.py", "config/yaml_file.py", "config/help.py", "frameworks/files.py"),
+    "processes/server_exit.py",  # removes the directory of a socket
+}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -11,9 +11,12 @@ import sys
 import pytest
 
 NAMES = {
-    "operant": "Policy Run build_and_train check_env load sweep train",
-    "operant.agents": "A2C AGENTS ActorCritic AgentBase DQN PPO SAC A2CConfig DQNConfig PPOConfig "
-    "SACConfig Actor GradientStep Losses Optimizer PolicySelector",
+    "operant": "Policy Run build_and_train check_env load resume sweep train",
+    "operant.agents": "A2C ACER ACERConfig ACERVTrace ACERVTraceConfig AGENTS ActorCritic "
+    "AgentBase DDPG DQN PPO SAC A2CConfig DDPGConfig DQNConfig DQNPerConfig PPOConfig "
+    "RainbowConfig SACConfig MADDPG MADDPGConfig "
+    "Actor GradientStep Losses Optimizer PolicySelector ActorCriticVTrace TRPO TRPOConfig VTrace "
+    "VTraceConfig",
     "operant.callbacks": "BestCheckpoint Event StopAtReturn WeightsAndBiases",
     "operant.containers": "LocalWorker",
     "operant.core": "Agent AgentConfig Container Count EnvironmentManager "
@@ -21,13 +24,16 @@ NAMES = {
     "Sampler Schedule Shape Spaces TrajInfo namedarraytuple",
     "operant.envs": "ActionPreprocessor Env EnvConfig Environment GymEnv NativeEnvManager "
     "ObsPreprocessor SimpleEnvManager SubProcEnvManager make_env make_manager",
-    "operant.frameworks": "AgentTrain OptInfo PolicyGradientAlgo RLAlgorithm RlAlgorithm",
+    "operant.frameworks": "A2C PPO SAC TRPO ActorDiscrete ActorContinuous IMPALA MADDPG A3C "
+    "DQNApex DDPGApex DQN DQNPer RAINBOW DDPG DDPGPer HDDPG TD3 Buffer "
+    "PrioritizedBuffer Transition AbsoluteLR AgentTrain OptInfo PolicyGradientAlgo "
+    "RLAlgorithm RlAlgorithm",
     "operant.memory": "ExperienceCache ExperienceReplay PrioritizedReplay RolloutBuffer "
     "RolloutCache",
     "operant.networks": "CustomNetwork Identity1D Identity2D Identity3D Identity4D LSTM MLP "
-    "ModularNetwork NatureCNN NetworkConfig SubModule SubModule1D SubModule2D SubModule3D "
-    "SubModule4D build_network",
-    "operant.ops": "ActionDistribution distribution_for gae n_step vtrace",
+    "ModularNetwork NatureCNN NetworkConfig NoisyLinear SubModule SubModule1D SubModule2D "
+    "SubModule3D SubModule4D build_network",
+    "operant.ops": "ActionDistribution distribution_for gae n_step retrace vtrace",
     "operant.processes": "WorkerPool WorkerProcess",
     "operant.samplers": "AlternatingSampler AsyncSampler BaseCollector BaseSampler Collector "
     "Evaluation Explorer ParallelSampler SerialSampler",
@@ -38,8 +44,12 @@ MEMBERS = {
     "operant.containers.LocalWorker": "run agent env environment exp_cache experience_cache "
     "network local_step_count reward_buffer hidden_state",
     "operant.agents.PPO": "act observe compute_loss output_space update",
+    "operant.agents.ACER": "act observe compute_loss output_space update",
     "operant.agents.DQN": "act observe compute_loss output_space update",
+    "operant.agents.DDPG": "act observe compute_loss output_space update",
     "operant.agents.SAC": "act observe compute_loss output_space update",
+    "operant.agents.TRPO": "act observe compute_loss output_space update",
+    "operant.agents.VTrace": "act observe compute_loss output_space update",
     "operant.memory.RolloutCache": "read write env_write agent_write ready submit receive store",
     "operant.envs.SimpleEnvManager": "step reset close env_cls",
     "operant.envs.GymEnv": "spaces horizon obs_preprocessor_cpu action_preprocessor step reset "

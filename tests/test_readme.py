@@ -48,6 +48,14 @@ def test_the_page_of_flags_is_current() -> None:
     )
 
 
+def test_the_table_of_code_lines_is_current() -> None:
+    lines = runpy.run_path(str(ROOT / "docs" / "code_lines.py"))
+    assert lines["page"]() == (ROOT / "docs" / "agents" / "index.md").read_text("utf-8"), (
+        "run `python docs/code_lines.py` and commit docs/agents/index.md"
+    )
+    assert lines["code_lines"]('"""Doc."""\n\nx = 1  # one\n# none\ny = (\n    2\n)\n') == 4
+
+
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
 def test_links_between_files_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")

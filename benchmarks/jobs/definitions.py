@@ -16,6 +16,17 @@ CARTPOLE_PPO: Settings = {
     "network": {"hidden": [64, 64], "activation": "tanh", "separate": True},
     "agent": {"length": 128, "epochs": 4, "minibatch": 256},
 }
+HALFCHEETAH: Settings = {  # of agents with a replay
+    "env": {"id": "HalfCheetah-v5", "num_envs": 1},
+    "network": {"hidden": [256, 256], "activation": "relu"},
+    "agent": {
+        "length": 1,
+        "batch_size": 256,
+        "updates_per_step": 1.0,
+        "replay_size": 1_000_000,
+        "learning_starts": 1_000,
+    },
+}
 TRAINING: dict[str, tuple[str, Settings]] = {  # by work: the agent, and its settings
     "ppo-pong": (
         "ppo",
@@ -57,20 +68,29 @@ TRAINING: dict[str, tuple[str, Settings]] = {  # by work: the agent, and its set
             },
         },
     ),
-    "sac-halfcheetah": (
-        "sac",
+    "rainbow-pong": (
+        "rainbow",
         {
-            "env": {"id": "HalfCheetah-v5", "num_envs": 1},
-            "network": {"hidden": [256, 256], "activation": "relu"},
+            "env": {**PONG, "num_envs": 1},
             "agent": {
-                "length": 1,
-                "batch_size": 256,
-                "updates_per_step": 1.0,
-                "replay_size": 1_000_000,
-                "learning_starts": 1_000,
+                "length": 4,
+                "batch_size": 32,
+                "updates_per_step": 0.25,
+                "replay_size": 50_000,
+                "learning_starts": 2_000,
+                "target_every": 250,
+                "n_step": 3,
+                "atoms": 51,
+                "value_min": -10.0,
+                "value_max": 10.0,
+                "priority_alpha": 0.5,
+                "priority_beta": 0.4,
+                "dueling": False,  # Tianshou's has a second hidden layer for it, which ours has not
             },
         },
     ),
+    "sac-halfcheetah": ("sac", HALFCHEETAH),
+    "td3-halfcheetah": ("td3", HALFCHEETAH),
 }
 
 

@@ -110,6 +110,12 @@ def ways(algorithm: str, settings: Settings) -> tuple[list[Call], list[Call]]:
         sizes = (agent["batch_size"], seen, -chosen)
         learns = [plain.sac_step(actor, critics, sizes, bf16) for bf16 in PRECISIONS]
         return [plain.acting(actor, few, False)], learns
+    if algorithm == "td3":
+        actor = plain.mlp([seen, *hidden, -chosen], activation)
+        critics = plain.Twins([seen - chosen, *hidden, 1])
+        sizes = (agent["batch_size"], seen, -chosen)
+        learns = [plain.td3_steps(actor, critics, sizes, bf16) for bf16 in PRECISIONS]
+        return [plain.acting(actor, few, False)], learns
     many = torch.randn(agent["minibatch"], seen)
     policy = plain.mlp([seen, *hidden, abs(chosen)], activation)
     value = plain.mlp([seen, *hidden, 1], activation)

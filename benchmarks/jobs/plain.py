@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 
 import torch
 from torch import Tensor, nn
@@ -205,6 +205,45 @@ def sac_step(actor: nn.Module, critics: Twins, sizes: tuple[int, int, int], bf16
         critics.requires_grad_(True)
         log_alpha.grad = (done - log_prob.detach().float().mean()) * alpha
         alpha_adam.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(following, followed, 0.005)
+
+    return learn
+
+
+def td3_steps(actor: nn.Module, critics: Twins, sizes: tuple[int, int, int], bf16: bool) -> Call:
+    """One update of critics; every second one also of actor and targets.
+
+    `sizes` are those of batch, observation and action.
+    """
+    batch, seen, done = sizes
+    networks = nn.ModuleList([actor, critics])
+    targets = copy.deepcopy(networks).requires_grad_(False)
+    (critic_adam, _), (actor_adam, _) = (adam(x.parameters()) for x in (critics, actor))
+    following: list[Tensor] = list(targets.parameters())
+    followed: list[Tensor] = list(networks.parameters())
+    before, after = torch.randn(2, batch, seen).unbind()
+    action, steps = torch.zeros(batch, done), count(1)
+
+    def learn() -> None:
+        with torch.no_grad(), low(bf16):
+            noise = (0.2 * torch.randn(batch, done)).clamp(-0.5, 0.5)
+            ahead = (torch.tanh(targets[0](after)) + noise).clamp(-1, 1)
+            worth = 0.99 * targets[1](torch.cat([after, ahead], -1)).amin(0)
+        with low(bf16):
+            error = critics(torch.cat([before, action], -1)) - worth
+        critic_adam.zero_grad(set_to_none=True)
+        error.float().square().mean(1).sum().backward()
+        critic_adam.step()
+        if next(steps) % 2:
+            return
+        critics.requires_grad_(False)
+        with low(bf16):
+            loss = -critics(torch.cat([before, torch.tanh(actor(before))], -1))[0].mean()
+        actor_adam.zero_grad(set_to_none=True)
+        loss.float().backward()
+        actor_adam.step()
+        critics.requires_grad_(True)
         with torch.no_grad():
             torch._foreach_lerp_(following, followed, 0.005)
 

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import gymnasium
 import torch
-from stable_baselines3 import A2C, DQN, PPO, SAC
+from sb3_contrib import TRPO
+from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from benchmarks.suites import MAX_STEPS
 
-KINDS = {"a2c": A2C, "dqn": DQN, "ppo": PPO, "sac": SAC}
+KINDS = {"a2c": A2C, "ddpg": DDPG, "dqn": DQN, "ppo": PPO, "sac": SAC, "td3": TD3, "trpo": TRPO}
 EPISODES, EVAL_SEED = 20, 1_000
 
 

@@ -2,9 +2,11 @@
 
 # mypy: ignore-errors
 # Typed by a library that is not installed where the types are checked.
-from stable_baselines3 import DQN, PPO, SAC
+import numpy as np
+from stable_baselines3 import DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env, make_vec_env
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecFrameStack
 
 from benchmarks.jobs.definitions import TRAINING, steady
@@ -75,7 +77,14 @@ def sac(env, agent: dict):
     return SAC("MlpPolicy", env, **replaying(agent))
 
 
-MAKE = {"ppo": ppo, "dqn": dqn, "sac": sac}
+def td3(env, agent: dict):
+    size = env.action_space.shape
+    noise = NormalActionNoise(np.zeros(size), np.full(size, 0.1))
+    network = {"net_arch": [256, 256]}  # by default it is 400×300
+    return TD3("MlpPolicy", env, action_noise=noise, policy_kwargs=network, **replaying(agent))
+
+
+MAKE = {"ppo": ppo, "dqn": dqn, "sac": sac, "td3": td3}
 
 
 def main() -> None:

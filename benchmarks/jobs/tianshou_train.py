@@ -12,14 +12,21 @@ import ale_py
 import gymnasium
 import numpy as np
 import torch
-from tianshou.algorithm import DQN, PPO, SAC
+from tianshou.algorithm import DQN, PPO, SAC, RainbowDQN
+from tianshou.algorithm.modelfree.c51 import C51Policy
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
 from tianshou.algorithm.modelfree.sac import AutoAlpha, SACPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
-from tianshou.data import Collector, CollectStats, ReplayBuffer, VectorReplayBuffer
+from tianshou.data import (
+    Collector,
+    CollectStats,
+    PrioritizedVectorReplayBuffer,
+    ReplayBuffer,
+    VectorReplayBuffer,
+)
 from tianshou.env import DummyVectorEnv
-from tianshou.env.atari.atari_network import DQNet, ScaledObsInputActionReprNet
+from tianshou.env.atari.atari_network import DQNet, RainbowNet, ScaledObsInputActionReprNet
 from tianshou.env.atari.atari_wrapper import wrap_deepmind
 from tianshou.trainer import OffPolicyTrainerParams, OnPolicyTrainerParams
 from tianshou.utils.net.common import Net
@@ -84,6 +91,26 @@ def dqn(env, settings: dict):
     return DQN(policy=policy, optim=adam(1e-4), target_update_freq=agent["target_every"])
 
 
+def rainbow(env, settings: dict):
+    agent, shape = settings["agent"], {"action_shape": int(env.action_space.n)}
+    net = RainbowNet(
+        **FRAMES, **shape, num_atoms=agent["atoms"], is_dueling=agent["dueling"], is_noisy=True
+    )
+    policy = C51Policy(
+        model=ScaledObsInputActionReprNet(net),
+        action_space=env.action_space,
+        num_atoms=agent["atoms"],
+        v_min=agent["value_min"],
+        v_max=agent["value_max"],
+    )
+    return RainbowDQN(
+        policy=policy,
+        optim=adam(1e-4),
+        n_step_return_horizon=agent["n_step"],
+        target_update_freq=agent["target_every"],
+    )
+
+
 def sac(env, settings: dict):
     seen, done = env.observation_space.shape, env.action_space.shape
     hidden = settings["network"]["hidden"]
@@ -107,7 +134,7 @@ def sac(env, settings: dict):
     )
 
 
-MAKE = {"ppo": ppo, "dqn": dqn, "sac": sac}
+MAKE = {"ppo": ppo, "dqn": dqn, "rainbow": rainbow, "sac": sac}
 
 
 def collector(algorithm, settings: dict):
@@ -118,8 +145,12 @@ def collector(algorithm, settings: dict):
     frames = {"ignore_obs_next": True, "save_only_last_obs": True, "stack_num": 4}
     stored = frames if env["id"].startswith("ALE/") else {}
     many = env["num_envs"] > 1 or stored
-    # For one environment the plain buffer, as in Tianshou's examples; it is far faster here.
-    replay = VectorReplayBuffer(size, env["num_envs"], **stored) if many else ReplayBuffer(size)
+    if "priority_alpha" in agent:
+        weights = {"alpha": agent["priority_alpha"], "beta": agent["priority_beta"]}
+        replay = PrioritizedVectorReplayBuffer(size, env["num_envs"], **weights, **stored)
+    else:
+        # For one environment the plain buffer, as in Tianshou's examples; it is far faster here.
+        replay = VectorReplayBuffer(size, env["num_envs"], **stored) if many else ReplayBuffer(size)
     made = Collector[CollectStats](algorithm, envs, replay, exploration_noise=True)
     made.reset()
     if steady(settings):

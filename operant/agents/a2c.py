@@ -19,6 +19,7 @@ from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space
 from operant.ops import policy
 from operant.ops.distribution import distribution_for
+from operant.ops.value import value_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,8 @@ class ActorCritic(AgentBase):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.distribution = distribution_for(action_space, free_std=True)
+        self.distribution = hooks.distribution or distribution_for(action_space, free_std=True)
+        self.criterion = hooks.criterion or value_error
         self.actor = Actor(network, PolicySelector(self.distribution), seed)
         rule = hooks.optimizers.get("all", config.optimizer)
         weights, norm = network.parameters(), config.max_grad_norm
@@ -99,7 +101,7 @@ class ActorCritic(AgentBase):
             advantage = policy.standardize(advantage, valid)
         return policy.actor_critic_losses(
             policy=policy.masked_mean(policy.policy_gradient(log_prob, advantage), valid),
-            value=policy.masked_mean(0.5 * (value - batch.target) ** 2, valid),
+            value=policy.reduced(self.criterion(value, batch.target), valid),
             entropy=-policy.masked_mean(entropy, valid),
             coefficients=(self.config.value_coef, self.config.entropy_coef),
         )

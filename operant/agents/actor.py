@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from operant.agents.modes import in_eval_mode
+from operant.agents.modes import in_eval_mode, noisy_layers
 from operant.core import tree
 from operant.core.experience import Arrays, Decision, HiddenState, Memo, Tensors, substate
 from operant.core.protocols import ROW_BLOCK, Network, NumpyForward, Rows
-from operant.ops.distribution import ActionDistribution, masks_of
+from operant.ops.distribution import Distribution, masks_of
 
+T = TypeVar("T")
+SELECTOR = "selector"  # of the selector's own state beside that of networks
 Explored = tuple[Arrays, Arrays]  # actions by name, and what learning will need to know
 
 
 class ActionSelector:
     """How actions follow from what the network gives; rows are independent of each other.
 
-    One that carries something from step to step, such as correlated noise, keeps it in `carried`.
+    What one carries from step to step, such as correlated noise, is part of the hidden state: so it
+    is fresh where an episode begins, and the same however the rows are laid over processes.
     """
 
     in_numpy = False  # whether there is `explore_numpy`
 
     def __init__(self, names: Iterable[str], outputs: Iterable[str]) -> None:
         self.names, self.outputs = tuple(names), tuple(outputs)  # of actions, of the network
-        self.carried: Arrays = {}  # arrays of fixed shapes, written in place
+
+    def initial_state(self, batch_size: int) -> Tensors:
+        """What it carries into the first step of an episode, zeros by name; nothing by default."""
+        return {}
+
+    def advance(self, state: Tensors, generator: Generator) -> Tensors:
+        """What it carries into the next step; `explore` finds that beside the network's outputs."""
+        return state
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
         """Actions while training, after so many environment steps."""
@@ -51,7 +61,7 @@ class ActionSelector:
 class PolicySelector(ActionSelector):
     """Samples from a stochastic policy, or takes its mode."""
 
-    def __init__(self, distribution: ActionDistribution) -> None:
+    def __init__(self, distribution: Distribution) -> None:
         super().__init__(distribution.parts, distribution.outputs)
         self.distribution, self.in_numpy = distribution, distribution.in_numpy
 
@@ -93,6 +103,7 @@ class Actor:
         self.prefix, self.also_carry = prefix, also_carry
         self.device = next(network.parameters()).device
         self.mode_dependent = in_eval_mode(network)  # what gradient steps switch
+        self.noisy = noisy_layers(network)
         # All of what costs nothing more; and a value that remembers must see what is acted on, or
         # its memory falls behind.
         free = (network.joint or network.recurrent) and also_carry is None
@@ -117,14 +128,20 @@ class Actor:
     def _act(self, observation: Tensors, state: HiddenState | None, explore: bool) -> Decision:
         observation = tree.to(observation, self.device)
         state = HiddenState() if state is None else tree.to(state, self.device)
+        for layer in self.noisy:  # one noise for all rows, in whichever process they are
+            layer.redraw(self.generator) if explore else layer.still()
         out, carried = self._forward(observation, state)
-        masks = masks_of(observation, self.names)
-        action = self._explore(out, masks) if explore else self.selector.exploit(out, masks)
-        memo = self.selector.memo(out, action, masks)
+        masks, own = masks_of(observation, self.names), self._selector_state(observation, state)
+        if explore:
+            action, own = self._explore(out, masks, own)
+        else:
+            action = self.selector.exploit(out, masks)
+        memo = self.selector.memo(out | own, action, masks)
         if self.prefix:
             carried = HiddenState({f"{self.prefix}.{k}": x for k, x in carried.items()})
+        carried.update({f"{SELECTOR}.{k}": x for k, x in own.items()})
         if self.also_carry is not None:
-            carried.update(self.also_carry(observation, state, action))
+            carried.update(self._in_blocks(self.also_carry, observation, state, action))
         return tree.map(Tensor.cpu, action), Memo(memo, carried)
 
     def _numpy_forward(self) -> NumpyForward | None:
@@ -143,31 +160,45 @@ class Actor:
         return tensors, Memo({k: torch.from_numpy(x) for k, x in memo.items()}, HiddenState())
 
     def _forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
-        state = substate(state, self.prefix)
-        count = len(next(iter(observation.values())))
+        def forward(seen: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
+            return self.network(seen, state, None, self.outputs)
+
+        return self._in_blocks(forward, observation, substate(state, self.prefix))
+
+    def _in_blocks(self, function: Callable[..., T], *inputs: Any) -> T:
+        """What a function gives for these rows, as it rounds them among others."""
+        count = len(next(iter(inputs[0].values())))
         alone = (count if self.rows is None else self.rows.total) == 1
         if alone or count % ROW_BLOCK == 0:
-            return self.network(observation, state, None, self.outputs)
+            return function(*inputs)
         repeated = torch.arange(-(-count // ROW_BLOCK) * ROW_BLOCK, device=self.device) % count
-        seen, state = tree.index(observation, repeated), tree.index(state, repeated)
-        out, carried = self.network(seen, state, None, self.outputs)
-        return tree.index((out, carried), slice(0, count))
+        kept: T = tree.index(function(*tree.index(inputs, repeated)), slice(0, count))
+        return kept
 
-    def _explore(self, out: Tensors, masks: Tensors) -> Tensors:
+    def _selector_state(self, observation: Tensors, state: HiddenState) -> Tensors:
+        fresh = self.selector.initial_state(len(next(iter(observation.values()))))
+        given = substate(state, SELECTOR)
+        return {k: given.get(k, x.to(self.device)) for k, x in fresh.items()}
+
+    def _explore(self, out: Tensors, masks: Tensors, own: Tensors) -> tuple[Tensors, Tensors]:
+        """Actions, and the selector's own state after them."""
         rows = self.rows
         if rows is not None:  # in their place among the others, which are zero and not used
-            out, masks = tree.map(lambda x: _among(x, rows), (out, masks))
-        action = self.selector.explore(out, masks, self.generator, self.acted)
+            out, masks, own = tree.map(lambda x: _among(x, rows), (out, masks, own))
+        own = self.selector.advance(own, self.generator)
+        action = self.selector.explore(out | own, masks, self.generator, self.acted)
         self.acted += len(next(iter(action.values())))
-        return action if rows is None else tree.index(action, slice(rows.start, rows.stop))
+        if rows is None:
+            return action, own
+        part: tuple[Tensors, Tensors] = tree.index((action, own), slice(rows.start, rows.stop))
+        return part
 
     def carried(self) -> Arrays:
-        """What acting carries on besides weights: counts, random generators, the selector's own."""
-        own = {
+        """What acting carries on besides weights and hidden state: counts, random generators."""
+        return {
             "generator": self.generator.get_state().cpu().numpy(),
             "acted": np.array([self.acted], np.int64),
         }
-        return own | {f"selector.{name}": x for name, x in self.selector.carried.items()}
 
     def carry_on(self, carried: Arrays) -> None:
         """Go on from what `carried` gave, or from as much of it as is there."""
@@ -175,9 +206,6 @@ class Actor:
             self.generator.set_state(torch.from_numpy(carried["generator"].copy()))
         if "acted" in carried:
             self.acted = int(carried["acted"][0])
-        for name, x in self.selector.carried.items():
-            if f"selector.{name}" in carried:
-                x[...] = carried[f"selector.{name}"]
 
     state_dict, load_state_dict = carried, carry_on
 
@@ -198,8 +226,6 @@ class Actor:
         self.device = next(self.network.parameters()).device
         self.generator = torch.Generator(self.device)
         self.generator.set_state(state["generator"])
-        self.selector = copy(self.selector)  # whose arrays are written in place
-        self.selector.carried = tree.map(np.copy, self.selector.carried)
         self.numpy_forward = self._numpy_forward()
 
 

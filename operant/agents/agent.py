@@ -24,6 +24,7 @@ class AgentBase:
 
     saved: ClassVar[tuple[str, ...]]  # attributes that a checkpoint holds
     any_batch_size: ClassVar[bool] = False  # whether batches differ in size from step to step
+    for_several: ClassVar[bool] = False  # whether it is made for several agents in one environment
 
     network: Network  # that acts
     actor: Actor
@@ -50,12 +51,15 @@ class AgentBase:
         """Environment steps by which the learning rate goes."""
         return self.actor.acted
 
-    def descend(self, step: GradientStep, *inputs: Any) -> Tensors:
-        """One gradient step on a loss of these inputs, in training mode; its metrics."""
+    def descend(self, step: GradientStep, *inputs: Any, move: bool = True) -> Tensors:
+        """One gradient step on a loss of these inputs, in training mode; its metrics.
+
+        With `move` False the loss is only computed.
+        """
         modules = self.mode_dependent()
         set_training(modules, True)
         try:
-            return step(self.steps_taken(), *inputs)
+            return step(self.steps_taken(), *inputs) if move else step.program(*inputs)[1]
         finally:
             set_training(modules, False)
 

@@ -13,30 +13,40 @@ from functools import reduce
 from typing import Any
 
 import torch
+from gymnasium.spaces import Box
 from torch import Tensor
 
 from operant.agents.modes import in_eval_mode
 from operant.agents.target import Target
 from operant.agents.unroll import unroll
 from operant.core import tree
+from operant.core.errors import UsageError
 from operant.core.experience import Experience, HiddenState, Tensors, substate
 from operant.core.protocols import Network, Parts
 from operant.core.spaces import Space, choices
 from operant.ops import value
-from operant.ops.value import Q
+from operant.ops.policy import reduced
+from operant.ops.value import Criterion, Q
 
-NAME = "critic"  # of the critics' hidden state beside the policy's
+NAME, POLICY_NAME = "critic", "actor"  # of the hidden state of critics and of their policy
 ACTION = "action."  # what inputs that are actions begin with
 
 
 class Critics:
     """An ensemble of critics and its target network."""
 
-    def __init__(self, network: Network, action_space: dict[str, Space]) -> None:
-        self.network, self.target = network, Target(network)
+    def __init__(
+        self,
+        network: Network,
+        action_space: dict[str, Space],
+        members: int = 2,
+        target: Network | None = None,
+    ) -> None:
+        self.network, self.target, self.members = network, Target(network, target), members
         self.mode_dependent = in_eval_mode(network)  # recurrent critics run while acting, too
         self.choices = {k: choices(space) for k, space in action_space.items() if choices(space)}
         self.continuous = tuple(name for name in action_space if name not in self.choices)
+        self.spaces = action_space
 
     @staticmethod
     def make(parts: Parts, members: int) -> Network:
@@ -51,14 +61,14 @@ class Critics:
     ) -> Tensors:
         """What critics give for these continuous actions in these rows, `[T, B, members, n]`."""
         late = {ACTION + name: action[name] for name in self.continuous}
-        return unroll(network, batch, None, rows, NAME, late)
+        out = unroll(network, batch, None, rows, NAME, late)
+        return out if self.members > 1 else {name: x.unsqueeze(-2) for name, x in out.items()}
 
     def of_taken(self, batch: Experience, rows: tuple[int, int]) -> Tensor:
         """Each critic's Q-value `[T, B, members]` of the actions taken in these rows."""
         taken = tree.index(batch.action, slice(*rows))
         out = self.outputs(self.network, batch, taken, rows)
-        members = next(iter(out.values())).shape[-2]
-        each = {name: torch.stack([taken[name]] * members, 2) for name in self.choices}
+        each = {name: torch.stack([taken[name]] * self.members, 2) for name in self.choices}
 
         def chosen(name: str) -> Tensor:
             return value.q_of({name: out[Q + name]}, {name: each[name]}, self.choices)
@@ -90,6 +100,12 @@ class Critics:
         parts = [of_part(name) for name in self.choices]
         return reduce(torch.add, [out["value"].squeeze(-1), *parts] if "value" in out else parts)
 
+    def initial_state(self, policy: Network, batch_size: int) -> HiddenState:
+        """The recurrent state of `batch_size` fresh episodes, of the policy and of the critics."""
+        networks = {POLICY_NAME: policy, NAME: self.network}
+        fresh = {name: network.initial_state(batch_size) for name, network in networks.items()}
+        return HiddenState({f"{n}.{k}": x for n, state in fresh.items() for k, x in state.items()})
+
     def state_dict(self) -> dict[str, Any]:
         """Weights of the critics and of their target network."""
         return {"network": self.network.state_dict(), "target": self.target.state_dict()}
@@ -98,6 +114,36 @@ class Critics:
         """Put back what `state_dict` gave."""
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
+
+
+def critic_losses(
+    q: Tensor,
+    target: Tensor,
+    valid: Tensor | None,
+    weight: Tensor | None,
+    criterion: Criterion | None = None,
+) -> Tensors:
+    """The loss of each critic over the steps that count; `q` and `target` `[T, B, members]`.
+
+    It is ½ (Q - y)² unless there is a criterion; `weight` `[B]` of each window.
+    """
+    if criterion is None:
+        each = value.value_error(q, target).unbind(-1)
+    else:
+        pairs = zip(q.unbind(-1), target.expand_as(q).unbind(-1), strict=True)
+        each = tuple(criterion(*pair) for pair in pairs)
+    weighted = each if weight is None else [weight * loss for loss in each]
+    return {f"{NAME}{i}": reduced(loss, valid) for i, loss in enumerate(weighted)}
+
+
+def check_bounds(action_space: dict[str, Space], agent: str) -> None:
+    """Refuse continuous actions without bounds, which are no part of [-1, 1]."""
+    for name, space in action_space.items():
+        if isinstance(space, Box) and not space.is_bounded():
+            raise UsageError(
+                f"action {name!r} is {space}: {agent}'s actions lie between bounds, and this Box "
+                f"has none; give it bounds in a wrapper, or use ppo"
+            )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Deep Q-learning (DQN; Nature 518, 2015) with double, duelling and n-step as settings.
+"""Deep Q-learning (DQN; Nature 518, 2015); what Rainbow adds (arXiv:1710.02298) are settings.
 
 The Q-value of an action of several discrete parts is the sum over its parts, so the best action is
 the best of each part, and one discrete action is the case of one part.
@@ -7,12 +7,15 @@ the best of each part, and one discrete action is the case of one part.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
 from torch import Generator, Tensor
 
 from operant.agents.actor import ActionSelector, Actor
+from operant.agents.head import AtomHead, QHead
+from operant.agents.modes import noisy_layers
 from operant.agents.off_policy import Due, OffPolicy, window_error
 from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
 from operant.agents.target import Target
@@ -34,9 +37,9 @@ from operant.core.protocols import Network, Parts, ReplayMemory
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space, choices
 from operant.memory.replay_settings import ReplayConfig
-from operant.ops import explore, policy, value
+from operant.ops import explore, policy, returns, value
 from operant.ops.distribution import masks_of
-from operant.ops.value import Q
+from operant.ops.value import Criterion, Q, huber_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,10 @@ class DQNConfig(ReplayConfig, AgentConfig):
     tau: Fraction = 1.0  # Polyak averaging of the target network; 1: a copy
     double: bool = True  # double Q-learning (arXiv:1509.06461)
     dueling: bool = False  # duelling network: value and advantages apart (arXiv:1511.06581)
+    noisy: bool = False  # noisy networks: exploration by noise in weights (arXiv:1706.10295)
+    atoms: CountOrZero = 0  # atoms of distributional Q-learning (arXiv:1707.06887); 0 or 1: off
+    value_min: float = -10.0  # with atoms: the lowest discounted return that can be predicted
+    value_max: float = 10.0  # with atoms: the highest; returns beyond either count as that
     n_step: Count = 1  # n of the n-step return
     sequence: Count = 16  # consecutive steps in a sample, for recurrent networks
     burn_in: CountOrZero = 0  # steps before those, which only bring the hidden state up to date
@@ -63,15 +70,26 @@ class DQNConfig(ReplayConfig, AgentConfig):
 DQNPerConfig = variant(
     DQNConfig, "DQNPerConfig", "How DQN learns from a prioritized replay buffer.", prioritized=True
 )
+RainbowConfig = variant(
+    DQNConfig,
+    "RainbowConfig",
+    "How Rainbow learns: DQN with all of its extensions.",
+    epsilon=0.0,
+    dueling=True,
+    noisy=True,
+    atoms=51,
+    n_step=3,
+    prioritized=True,
+    priority_alpha=0.5,
+)
 
 
 class EpsilonGreedy(ActionSelector):
     """The best action, or with probability epsilon a random one."""
 
-    def __init__(self, action_space: dict[str, Space], epsilon: Schedule) -> None:
-        super().__init__(action_space, (Q + name for name in action_space))
-        self.action_space, self.epsilon = action_space, epsilon
-        self.choices = {name: choices(space) for name, space in action_space.items()}
+    def __init__(self, action_space: dict[str, Space], head: QHead, epsilon: Schedule) -> None:
+        super().__init__(action_space, head.acting)
+        self.action_space, self.head, self.epsilon = action_space, head, epsilon
 
     def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
         batch, device = len(next(iter(out.values()))), generator.device
@@ -80,14 +98,14 @@ class EpsilonGreedy(ActionSelector):
         return explore.epsilon_greedy(best, other, self.epsilon(acted), generator)
 
     def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
-        best = value.greedy({name: out[Q + name] for name in self.choices}, self.choices, masks)
+        best = value.greedy(self.head.ranked(out), self.head.choices, masks)
         return {k: x.reshape(-1, *(self.action_space[k].shape or ())) for k, x in best.items()}
 
 
 class DQN(OffPolicy):
     """Learns Q-values from a replay buffer, with a target network."""
 
-    saved = ("network", "target", "optimizer", "actor", "memory", "updates")
+    saved = ("network", "target", "optimizer", "generator", "actor", "memory", "updates")
     config: DQNConfig
 
     def __init__(
@@ -100,10 +118,13 @@ class DQN(OffPolicy):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.target, self.names = Target(network), tuple(action_space)
-        selector = EpsilonGreedy(action_space, config.epsilon)
-        self.choices = selector.choices
-        self.actor = Actor(network, selector, seed)
+        self.target = Target(network, hooks.targets.get("value"))
+        self.names, self.backup = tuple(action_space), hooks.backup
+        self.head = self.head_for(action_space, config, hooks.criterion or huber_loss)
+        self.actor = Actor(network, EpsilonGreedy(action_space, self.head, config.epsilon), seed)
+        self.noisy = noisy_layers(network) + noisy_layers(self.target.network)
+        # Of the noise to learn with.
+        self.generator = torch.Generator(self.actor.device).manual_seed(seed)
         rule = hooks.optimizers.get("value", config.optimizer)
         weights = network.parameters()
         self.optimizer = Optimizer(weights, config.lr, config.max_grad_norm, rule)
@@ -115,13 +136,24 @@ class DQN(OffPolicy):
     def create(cls, parts: Parts, config: DQNConfig, seed: int) -> Self:
         """The agent with a network and a replay buffer of its own."""
         action_space = parts.spaces.action
-        outputs = cls.output_space(action_space) | ({"value": (1,)} if config.dueling else {})
-        memory = parts.replay(config, seed)
-        return cls(parts.network(outputs), action_space, memory, config, seed)
+        cls.output_space(action_space)  # which refuses what it cannot take
+        outputs = cls.head_for(action_space, config).outputs()
+        network = parts.network(outputs, noisy=config.noisy)
+        return cls(network, action_space, parts.replay(config, seed), config, seed)
+
+    @staticmethod
+    def head_for(
+        action_space: dict[str, Space], config: DQNConfig, criterion: Criterion = huber_loss
+    ) -> QHead:
+        """What the outputs of the network mean."""
+        if config.atoms < 2:
+            return QHead(action_space, config.dueling, criterion)
+        atoms = config.atoms, config.value_min, config.value_max
+        return AtomHead(action_space, config.dueling, *atoms)
 
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
-        """What the network must give: a Q-value for each choice of each action."""
+        """What a network must give at least: a Q-value for each choice of each action."""
         for name, space in action_space.items():
             if not choices(space):
                 raise UsageError(
@@ -136,7 +168,9 @@ class DQN(OffPolicy):
         return frozenset({"value", "target"}) if moves else frozenset({"value"})
 
     def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
-        metrics = self.descend(self.descents[0], batch, weight)
+        for layer in self.noisy:
+            layer.redraw(self.generator)
+        metrics = self.descend(self.descents[0], batch, weight, move="value" in due)
         if "target" in due:
             self.target.polyak_update(self.config.tau)
         return metrics
@@ -145,31 +179,31 @@ class DQN(OffPolicy):
         return super().rates() | {"exploration_rate": self.config.epsilon(self.actor.acted)}
 
     def compute_loss(self, batch: Experience, weight: Tensor | None = None) -> Losses:
-        """Huber loss of the TD error of the learned steps; `weight` `[B]` of each window."""
-        rows = self.learned_rows
-        taken = tree.index(batch.action, slice(*rows))
-        q = value.q_of(self.q_values(self.network, batch, rows), taken, self.choices)
-        td_error, valid = q - self.targets(batch)[slice(*rows)], self.counted(batch)
-        loss = value.huber(td_error)
-        losses = {"q": policy.masked_mean(loss if weight is None else weight * loss, valid)}
-        metrics = {"q_values": policy.masked_mean(q, valid)}
-        return losses, metrics | {"td_error": window_error(td_error.detach(), valid)}
+        """The loss of the head over the learned steps; `weight` `[B]` of each window."""
+        rows, valid = self.learned_rows, self.counted(batch)
+        taken, head = tree.index(batch.action, slice(*rows)), self.head
+        predicted = head.of_action(self.predict(self.network, batch, rows), taken)
+        target = self.targets(batch)[slice(*rows)]
+        loss, error = head.loss(predicted, target)
+        losses = {"q": policy.reduced(loss if weight is None else weight * loss, valid)}
+        told = {"q_values": head.mean(predicted), **head.metrics(target)}
+        metrics = {name: policy.masked_mean(x, valid) for name, x in told.items()}
+        return losses, metrics | {"td_error": window_error(error.detach(), valid)}
 
     @torch.no_grad()
     def targets(self, batch: Experience) -> Tensor:
-        """n-step targets `[T, B]`: r + γ Q'(s', argmax_a Q(s', a)); Q' the target network's.
+        """n-step targets `[T, B, ...]`: r + γ Q'(s', argmax_a Q(s', a)); Q' the target network's.
 
-        Without `double` the best action is the target network's own.
+        Without `double` the best action is the target network's own. With atoms, a distribution.
         """
-        rows = (1, len(batch.reward) + 1)
-        next_q = self.q_values(self.target.network, batch, rows)
-        chooser = self.q_values(self.network, batch, rows) if self.config.double else next_q
+        rows, head = (1, len(batch.reward) + 1), self.head
+        following = self.predict(self.target.network, batch, rows)
+        chooser = self.predict(self.network, batch, rows) if self.config.double else following
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
-        best = value.greedy(chooser, self.choices, masks)
-        return self.n_step(batch, value.q_of(next_q, best, self.choices))
+        best = value.greedy(head.q_values(chooser), head.choices, masks)
+        at_stop = partial(returns.at_stop, ended=batch.cut, n=self.config.n_step)
+        return head.target(head.of_action(following, best), partial(self.n_step, batch), at_stop)
 
-    def q_values(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
-        """Q-values by action name of every choice in these rows."""
-        out = unroll(network, batch, None, rows)
-        q = {name: out[Q + name] for name in self.names}
-        return value.dueling(q, out["value"], self.choices) if self.config.dueling else q
+    def predict(self, network: Network, batch: Experience, rows: tuple[int, int]) -> Tensors:
+        """What a network predicts by action name of every choice in these rows."""
+        return self.head.read(unroll(network, batch, None, rows))

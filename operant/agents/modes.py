@@ -1,4 +1,4 @@
-"""Training and eval mode of modules such as dropout and batch norm.
+"""Training and eval mode of modules such as dropout and batch norm, and noise in weights.
 
 Networks are in eval mode, so that acting and evaluation give what the network means and move no
 statistics, and in training mode during a gradient step. Only modules that depend on the mode are
@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
+
+from operant.core.protocols import NoisyLayer
 
 Modules = tuple[nn.Module, ...]
 DEPENDENT = (
@@ -33,6 +35,12 @@ def in_eval_mode(network: object) -> Modules:
     modules = mode_dependent(network)
     set_training(modules, False)
     return modules
+
+
+def noisy_layers(network: object) -> tuple[NoisyLayer, ...]:
+    """Layers with noise in their weights."""
+    found = network.modules() if isinstance(network, nn.Module) else ()
+    return tuple(module for module in found if isinstance(module, NoisyLayer))
 
 
 def set_training(modules: Iterable[nn.Module], training: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ class OffPolicy(AgentBase):
     """
 
     memory: ReplayMemory
+    backup: Callable[[Experience, Tensor], Tensor] | None = None  # in place of n-step returns
     config: Any  # a ReplayConfig with `n_step`, `sequence` and `burn_in`
 
     def windows(self, recurrent: bool) -> None:
@@ -83,6 +85,8 @@ class OffPolicy(AgentBase):
 
     def n_step(self, batch: Experience, next_value: Tensor) -> Tensor:
         """n-step returns `[T, B]` of the batch, bootstrapped from `next_value`."""
+        if self.backup is not None:
+            return self.backup(batch, next_value)
         discount = self.config.gamma * ~batch.terminated
         return returns.n_step(batch.reward, next_value, discount, batch.cut, self.config.n_step)
 

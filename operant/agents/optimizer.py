@@ -11,9 +11,12 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from operant.core.experience import Metrics, Tensors
+from operant.core.experience import Experience, Metrics, Tensors
+from operant.core.protocols import Network
 from operant.core.schedule import Schedule
 from operant.core.state import restore, state_of
+from operant.ops.distribution import Distribution
+from operant.ops.value import Criterion
 
 T = TypeVar("T")
 Gradients = Sequence[Tensor | None]  # one a parameter; None: the loss does not depend on it
@@ -32,6 +35,18 @@ class Hooks:
     # An optimizer of torch.optim by role (`all`, `value`, `policy`, `alpha`), in place of the
     # configured one; the agent still sets its learning rate.
     optimizers: Mapping[str, OptimizerFactory] = field(default_factory=dict)
+    # The loss of predictions and targets, element by element or as one number; else squared errors.
+    criterion: Criterion | None = None
+    distribution: Distribution | None = None  # of actions; else one for the action space
+    targets: Mapping[str, Network] = field(default_factory=dict)  # target networks by role
+    # What the values after each step make of a batch's targets; else n-step returns.
+    backup: Callable[[Experience, Tensor], Tensor] | None = None
+    # Actions by name of what a deterministic policy gives; else squashed into their bounds.
+    actions: Callable[[Tensors], Tensors] | None = None
+    smooth: Callable[[Tensor], Tensor] | None = None  # of actions in targets; else as configured
+    # Actions with a gradient and their entropy, of what a stochastic policy gives; else as the
+    # distribution draws them.
+    draw: Callable[[Tensors], tuple[Tensors, Tensor]] | None = None
 
 
 class Optimizer:
@@ -230,9 +245,11 @@ def total(losses: Tensors) -> Tensor:
 
 
 def averaged(parts: Sequence[Tensors]) -> Metrics:
-    """The mean of each named metric; numbers leave the device once."""
+    """The mean of each named metric over the steps that have it; numbers leave the device once."""
     if not parts:
         return {}
-    names = list(parts[0])
-    table = torch.stack([part[name] for part in parts for name in names]).view(len(parts), -1)
-    return dict(zip(names, table.mean(0).tolist(), strict=True))
+    held = [(name, x) for part in parts for name, x in part.items()]
+    found: dict[str, list[float]] = {}
+    for (name, _), number in zip(held, torch.stack([x for _, x in held]).tolist(), strict=True):
+        found.setdefault(name, []).append(number)
+    return {name: sum(numbers) / len(numbers) for name, numbers in found.items()}

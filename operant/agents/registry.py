@@ -6,9 +6,14 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from operant.agents.a2c import A2CConfig, ActorCritic
-from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig
+from operant.agents.acer import ACER, ACERConfig, ACERVTrace, ACERVTraceConfig
+from operant.agents.ddpg import DDPG, DDPGConfig, DDPGPerConfig, HDDPGConfig, TD3Config
+from operant.agents.dqn import DQN, DQNConfig, DQNPerConfig, RainbowConfig
+from operant.agents.maddpg import MADDPG, MADDPGConfig
 from operant.agents.ppo import PPO, PPOConfig
 from operant.agents.sac import SAC, SACConfig
+from operant.agents.trpo import TRPO, TRPOConfig
+from operant.agents.vtrace import ActorCriticVTrace, VTraceConfig
 from operant.core.annotations import annotation_of
 from operant.core.config import AgentConfig
 from operant.core.errors import UsageError, suggest
@@ -26,12 +31,25 @@ class Algorithm(NamedTuple):
 
 
 POLICY_GRADIENT, VALUE, ACTOR_CRITIC = "policy gradient", "value", "actor–critic with replay"
-DISCRETE, ANY = "discrete", "discrete, continuous"
+SEVERAL = "several agents"
+DISCRETE, CONTINUOUS, ANY = "discrete", "continuous", "discrete, continuous"
 AGENTS: dict[str, Algorithm] = {
     "a2c": Algorithm(ActorCritic, A2CConfig, POLICY_GRADIENT, ANY, "arXiv:1602.01783"),
     "ppo": Algorithm(PPO, PPOConfig, POLICY_GRADIENT, ANY, "arXiv:1707.06347"),
+    "trpo": Algorithm(TRPO, TRPOConfig, POLICY_GRADIENT, ANY, "arXiv:1502.05477"),
+    "vtrace": Algorithm(ActorCriticVTrace, VTraceConfig, POLICY_GRADIENT, ANY, "arXiv:1802.01561"),
+    "acer": Algorithm(ACER, ACERConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224"),
+    "acer-vtrace": Algorithm(
+        ACERVTrace, ACERVTraceConfig, ACTOR_CRITIC, DISCRETE, "arXiv:1611.01224, 1802.01561"
+    ),
     "dqn": Algorithm(DQN, DQNConfig, VALUE, DISCRETE, "Nature 518, 529 (2015)"),
     "dqn-per": Algorithm(DQN, DQNPerConfig, VALUE, DISCRETE, "arXiv:1511.05952"),
+    "rainbow": Algorithm(DQN, RainbowConfig, VALUE, DISCRETE, "arXiv:1710.02298"),
+    "ddpg": Algorithm(DDPG, DDPGConfig, ACTOR_CRITIC, CONTINUOUS, "arXiv:1509.02971"),
+    "ddpg-per": Algorithm(DDPG, DDPGPerConfig, ACTOR_CRITIC, CONTINUOUS, "arXiv:1511.05952"),
+    "hddpg": Algorithm(DDPG, HDDPGConfig, ACTOR_CRITIC, CONTINUOUS, "IROS 2007, 64"),
+    "td3": Algorithm(DDPG, TD3Config, ACTOR_CRITIC, CONTINUOUS, "arXiv:1802.09477"),
+    "maddpg": Algorithm(MADDPG, MADDPGConfig, SEVERAL, ANY, "arXiv:1706.02275"),
     "sac": Algorithm(SAC, SACConfig, ACTOR_CRITIC, ANY, "arXiv:1812.05905"),
 }
 MEMBERS = ("create", "act", "update", "state_dict", "load_state_dict")  # that a class must have

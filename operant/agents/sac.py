@@ -13,11 +13,17 @@ from functools import reduce
 from typing import Self
 
 import torch
-from gymnasium.spaces import Box
 from torch import Generator, Tensor, nn
 
-from operant.agents.actor import ActionSelector, Actor, Explored
-from operant.agents.critics import Critics, CriticState
+from operant.agents.actor import Actor
+from operant.agents.critics import (
+    POLICY_NAME,
+    Critics,
+    CriticState,
+    check_bounds,
+    critic_losses,
+)
+from operant.agents.exploration import UniformAtFirst
 from operant.agents.modes import Modules
 from operant.agents.off_policy import Due, OffPolicy, window_error
 from operant.agents.optimizer import GradientStep, Hooks, Losses, Optimizer, OptimizerName
@@ -25,13 +31,12 @@ from operant.agents.target_entropy import TargetEntropy
 from operant.agents.unroll import unroll
 from operant.core import tree
 from operant.core.config import AgentConfig, Count, CountOrZero, Fraction, Positive, Rate
-from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Experience, HiddenState, Tensors
 from operant.core.protocols import Network, Parts, ReplayMemory, Rows
 from operant.core.schedule import Schedule
 from operant.core.spaces import Shape, Space
 from operant.memory.replay_settings import ReplayConfig
-from operant.ops import explore, policy, value
+from operant.ops import policy
 from operant.ops.distribution import POLICY, ActionDistribution, distribution_for, masks_of
 from operant.ops.reparameterized import SquashedGaussian, noise_for, rsample
 
@@ -61,31 +66,23 @@ class SACConfig(ReplayConfig, AgentConfig):
     burn_in: CountOrZero = 0  # steps before those, which only bring the hidden state up to date
 
 
-class SoftSelector(ActionSelector):
+class SoftSelector(UniformAtFirst):
     """Uniformly random actions at first, then samples from the policy."""
 
     def __init__(
         self, action_space: dict[str, Space], distribution: ActionDistribution, random_steps: int
     ) -> None:
-        super().__init__(action_space, distribution.outputs)
-        self.action_space, self.distribution = action_space, distribution
-        self.random_steps, self.in_numpy = random_steps, distribution.in_numpy
+        super().__init__(action_space, distribution.outputs, random_steps)
+        self.distribution, self.in_numpy = distribution, distribution.in_numpy
 
-    def explore(self, out: Tensors, masks: Tensors, generator: Generator, acted: int) -> Tensors:
-        if acted >= self.random_steps:
-            return self.distribution.sample(out, masks, generator)
-        batch, device = len(next(iter(out.values()))), generator.device
-        return explore.uniform(self.action_space, batch, masks, generator, device)
+    def choose(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors:
+        return self.distribution.sample(out, masks, generator)
 
     def exploit(self, out: Tensors, masks: Tensors) -> Tensors:
         return self.distribution.mode(out, masks)
 
-    def explore_numpy(self, out: Arrays, generator: Generator, rows: Rows, acted: int) -> Explored:
-        if acted >= self.random_steps:
-            return self.distribution.sample_numpy(out, generator, rows, log_prob=False)[0], {}
-        start, stop, total = rows
-        drawn = explore.uniform(self.action_space, total, {}, generator, "cpu")
-        return {name: x[start:stop].numpy() for name, x in drawn.items()}, {}
+    def choose_numpy(self, out: Arrays, generator: Generator, rows: Rows) -> Arrays:
+        return self.distribution.sample_numpy(out, generator, rows, log_prob=False)[0]
 
 
 class SAC(OffPolicy):
@@ -109,19 +106,20 @@ class SAC(OffPolicy):
         hooks: Hooks = Hooks(),
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self.critics, self.names = Critics(critic, action_space), tuple(action_space)
+        self.hooks, self.backup, self.names = hooks, hooks.backup, tuple(action_space)
+        self.critics = Critics(critic, action_space, target=hooks.targets.get("value"))
         self.distribution = distribution_for(action_space, SquashedGaussian)
+        self.outputs = None if hooks.draw else tuple(self.distribution.outputs)
         parts = self.distribution.parts
         self.continuous = ActionDistribution({k: parts[k] for k in self.critics.continuous})
         share = config.discrete_entropy
         self.target_entropy = TargetEntropy(action_space, config.target_entropy, share)
         selector = SoftSelector(action_space, self.distribution, config.learning_starts)
         state = CriticState(critic, self.critics.continuous) if network.recurrent else None
-        self.actor = Actor(network, selector, seed, "actor", state)
+        self.actor = Actor(network, selector, seed, POLICY_NAME, state)
         # Of actions sampled to learn.
         self.generator = torch.Generator(self.actor.device).manual_seed(seed)
-        start = torch.tensor(math.log(config.alpha), device=self.actor.device)
-        self.log_alpha = nn.Parameter(start)
+        self.log_alpha = log_alpha(config.alpha, self.actor.device)
         weights = {"policy": network.parameters(), "value": critic.parameters()}
         made = {
             role: Optimizer(of, config.lr, None, hooks.optimizers.get(role, config.optimizer))
@@ -147,19 +145,12 @@ class SAC(OffPolicy):
     @staticmethod
     def output_space(action_space: dict[str, Space]) -> dict[str, Shape]:
         """What the actor must give: the policy's parameters by action."""
-        for name, space in action_space.items():
-            if isinstance(space, Box) and not space.is_bounded():
-                raise UsageError(
-                    f"action {name!r} is {space}: SAC's actions lie between bounds, and this Box "
-                    f"has none; give it bounds in a wrapper, or use ppo"
-                )
+        check_bounds(action_space, "SAC")
         return distribution_for(action_space, SquashedGaussian).outputs
 
     def initial_state(self, batch_size: int) -> HiddenState:
         """The recurrent state of `batch_size` fresh episodes, of actor and critics."""
-        networks = {"actor": self.network, "critic": self.critics.network}
-        fresh = {name: network.initial_state(batch_size) for name, network in networks.items()}
-        return HiddenState({f"{n}.{k}": x for n, state in fresh.items() for k, x in state.items()})
+        return self.critics.initial_state(self.network, batch_size)
 
     def due(self) -> Due:
         return DUE if self.config.learn_alpha else DUE - {"alpha"}
@@ -175,8 +166,10 @@ class SAC(OffPolicy):
 
     def descend_on(self, batch: Experience, weight: Tensor | None, due: Due) -> Tensors:
         critic_step, actor_step = self.descents
-        metrics = self.descend(critic_step, batch, weight, self.noise(batch, self.length))
-        metrics |= self.descend(actor_step, batch, self.noise(batch, self.window))
+        noise = self.noise(batch, self.length)
+        metrics = self.descend(critic_step, batch, weight, noise, move="value" in due)
+        noise = self.noise(batch, self.window)
+        metrics |= self.descend(actor_step, batch, noise, move="policy" in due)
         if "alpha" in due:
             # The loss is log α (H − target entropy); its gradient needs no differentiation.
             target = metrics.get("target_entropy", self.target_entropy.unmasked())
@@ -185,7 +178,7 @@ class SAC(OffPolicy):
             self.alpha_optimizer.apply([gradient], self.steps_taken())
         if "target" in due:
             self.critics.target.polyak_update(self.config.tau)
-        return {**metrics, "ent_coef": self.log_alpha.detach().exp()}
+        return {**metrics, "ent_coef": alpha_of(self.log_alpha)}
 
     def noise(self, batch: Experience, rows: int) -> Tensors:
         """Standard normals from which continuous actions are drawn in so many rows."""
@@ -193,13 +186,11 @@ class SAC(OffPolicy):
 
     def critic_loss(self, batch: Experience, weight: Tensor | None, noise: Tensors) -> Losses:
         """½ (Q(s, a) − y)² of each critic over the learned steps; `weight` `[B]` of each window."""
-        target = self.targets(batch, noise)[slice(*self.learned_rows)]
-        td_error = self.critics.of_taken(batch, self.learned_rows) - target.unsqueeze(-1)
-        valid, squares = self.counted(batch), value.squared(td_error)
-        squares = squares if weight is None else weight.unsqueeze(-1) * squares
-        members = enumerate(squares.unbind(-1))
-        losses = {f"critic{i}": policy.masked_mean(x, valid) for i, x in members}
-        return losses, {"td_error": window_error(td_error.detach().abs().mean(-1), valid)}
+        target = self.targets(batch, noise)[slice(*self.learned_rows)].unsqueeze(-1)
+        q, valid = self.critics.of_taken(batch, self.learned_rows), self.counted(batch)
+        losses = critic_losses(q, target, valid, weight, self.hooks.criterion)
+        td_error = (q.detach() - target).abs().mean(-1)
+        return losses, {"td_error": window_error(td_error, valid)}
 
     def compute_loss(self, batch: Experience, weight: Tensor | None = None) -> Losses:
         """The critics' losses by name, for actions sampled now, and metrics."""
@@ -228,17 +219,19 @@ class SAC(OffPolicy):
     ) -> tuple[Tensor, Tensor]:
         """Soft state values of these rows under the policy, and its entropy."""
         masks = masks_of(tree.index(batch.observation, slice(*rows)), self.names)
-        out = unroll(self.network, batch, tuple(self.distribution.outputs), rows, "actor")
+        out = unroll(self.network, batch, self.outputs, rows, POLICY_NAME)
         action, entropy = self.sample_actions(out, masks, noise)
         q = self.critics.outputs(critic, batch, action, rows)
         logits = {name: out[POLICY + name] for name in self.critics.choices}
         soft = self.critics.lowest_expected(q, logits, masks)
-        return soft + self.log_alpha.detach().exp() * entropy, entropy
+        return soft + alpha_of(self.log_alpha) * entropy, entropy
 
     def sample_actions(
         self, out: Tensors, masks: Tensors, noise: Tensors
     ) -> tuple[Tensors, Tensor]:
         """Continuous actions that carry a gradient, and the entropy of the whole policy."""
+        if self.hooks.draw is not None:
+            return self.hooks.draw(out)
         parts = self.distribution.parts
         entropy = [parts[k].entropy(out[POLICY + k], masks.get(k)) for k in self.critics.choices]
         action: Tensors = {}
@@ -246,3 +239,13 @@ class SAC(OffPolicy):
             action, log_prob = rsample(self.continuous, out, noise)
             entropy.append(-log_prob)
         return action, reduce(torch.add, entropy)
+
+
+def log_alpha(alpha: float, device: torch.device | None = None) -> nn.Parameter:
+    """The parameter behind an entropy coefficient, which stays positive: log α."""
+    return nn.Parameter(torch.tensor(math.log(alpha), device=device))
+
+
+def alpha_of(log_alpha: Tensor) -> Tensor:
+    """The entropy coefficient α, without a gradient."""
+    return log_alpha.detach().exp()

@@ -12,11 +12,16 @@ from operant.core.protocols import Network
 
 
 class Target:
-    """A copy of a network that follows it slowly, and that no gradient enters."""
+    """A copy of a network that follows it slowly, and that no gradient enters.
 
-    def __init__(self, source: Network) -> None:
-        self.source, self.network = source, deepcopy(source).requires_grad_(False)
-        in_eval_mode(self.network)  # no gradient step is ever its own
+    `own` is a network of the same structure to use as the copy; the source itself never lags.
+    """
+
+    def __init__(self, source: Network, own: Network | None = None) -> None:
+        self.source, self.network = source, deepcopy(source) if own is None else own
+        if self.network is not source:
+            self.network.requires_grad_(False)
+            in_eval_mode(self.network)  # no gradient step is ever its own
 
     @torch.no_grad()
     def polyak_update(self, tau: float) -> None:

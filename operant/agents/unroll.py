@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from operant.core import tree
 from operant.core.experience import HiddenState, Tensors, substate
 from operant.core.protocols import Network
-from operant.ops.distribution import ActionDistribution, masks_of
+from operant.ops.distribution import Distribution, masks_of
 
 IMAGE_AXES = 4  # of rows `(N, C, H, W)`
 Minibatch = tuple[Any, Tensor | None]  # some of a batch, and which of its steps count; None: all
@@ -57,10 +57,10 @@ def _burn_in(
 
 
 def evaluate_actions(
-    network: Network, distribution: ActionDistribution, batch: Any
+    network: Network, distribution: Distribution, batch: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log-probability of the actions taken, entropy and value under the network as it is."""
-    out = unroll(network, batch, None)
+    out = unroll(network, batch, None, late=distribution.late(batch.action))
     masks = masks_of(batch.observation, distribution.parts)
     log_prob, entropy = distribution.evaluate(out, batch.action, masks)
     return log_prob, entropy, out["value"].squeeze(-1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 from operant.cli.options import CheckOptions
 from operant.config import parse_flags
 from operant.core.errors import UsageError
+from operant.session.output import output_to_stderr
 
 
 def check_env(argv: list[str]) -> int:
@@ -17,7 +19,8 @@ def check_env(argv: list[str]) -> int:
     if len(words) != 1:
         raise UsageError("which environment? expected one id, or module:Class")
     try:
-        found = checked(words[0], options.steps, **options.kwargs)
+        with output_to_stderr() if options.json else nullcontext():
+            found = checked(words[0], options.steps, **options.kwargs)
     except UsageError as error:
         known = str(error).startswith("id ")
         raise UsageError(f"env.{error}" if known else str(error)) from error

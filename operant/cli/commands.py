@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from operant.cli.options import (
 from operant.config import parse_flags
 from operant.core.config import Config
 from operant.core.errors import EnvironmentFault, UsageError
+from operant.session.output import output_to_stderr
 from operant.session.run_directory import DONE, find_run, shown
 
 if TYPE_CHECKING:
@@ -72,18 +74,15 @@ def composed(argv: list[str]) -> tuple[TrainOptions, RunConfig, Recipe | None]:
 
 def resume(argv: list[str]) -> int:
     """Continue training from the last checkpoint of a run; with --steps, train it for longer."""
-    from operant.cli.extend import extend  # noqa: PLC0415
     from operant.session.session import Session  # noqa: PLC0415
 
     options, words = parse_flags(ResumeOptions, argv)
     unfinished_only = options.steps is None
     run = find_run(_at_most_one(words), Path(options.runs), unfinished_only)
-    if options.steps is not None:
-        extend(run, options.steps, options.trust)
-    if (run / DONE).exists():
+    if unfinished_only and (run / DONE).exists():
         print(f"{shown(run)} is finished; there is nothing to resume")
         return 0
-    session = Session.open(run, options.trust)
+    session = Session.open(run, options.trust, options.force, options.steps)
     if options.without_callbacks:
         session.config = replace(session.config, callbacks=())
     return _run(session, options)
@@ -95,8 +94,9 @@ def evaluate(argv: list[str]) -> int:
     from operant.run import evaluate as evaluated  # noqa: PLC0415
 
     options, words = parse_flags(EvalOptions, argv)
-    config, agent = _agent(words, options)
-    found = evaluated(config, agent, options.episodes, options.seed)
+    with output_to_stderr() if options.json else nullcontext():
+        config, agent = _agent(words, options)
+        found = evaluated(config, agent, options.episodes, options.seed)
     if options.json:
         print(json.dumps(found))
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from operant.config import parse_flags
-from operant.core.config import Config
+from operant.core.config import Config, FilePath
 from operant.core.errors import UsageError
 
 
@@ -16,7 +16,7 @@ class DoctorOptions(Config):
     """What to print, and where runs are."""
 
     json: bool = False  # print what was found as one JSON object
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
 
 
 def doctor(argv: list[str]) -> int:

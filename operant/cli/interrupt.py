@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command at once, wherever it is."""
+"""SIGINT, SIGTERM and SIGHUP end a command at once, wherever it is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Any
+
+from operant.session.stop_signal import stop_signals
 
 GRACE = 1.5  # seconds for a command to end by itself
 LATE = b"operant: error: interrupted; the last checkpoint is complete\n"
@@ -36,7 +38,8 @@ def ended_by_signals() -> Iterator[None]:
     def watch() -> None:
         while word := os.read(woken, 1):
             if signal.getsignal(word[0]) is handle and not ended.wait(GRACE):
-                os.write(2, LATE)
+                with suppress(OSError):  # the terminal may be gone
+                    os.write(2, LATE)
                 os._exit(128 + word[0])
         os.close(woken)
 
@@ -44,7 +47,7 @@ def ended_by_signals() -> Iterator[None]:
     os.set_blocking(waking, False)
     with ExitStack() as stack:
         stack.enter_context(_swallowed_silently(came))
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stop_signals():
             stack.callback(signal.signal, number, signal.signal(number, handle))
         stack.callback(os.close, waking)
         stack.callback(

@@ -12,7 +12,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from operant.agents.registry import AGENTS
 from operant.core.errors import UsageError
-from operant.envs.providers import catalog
+from operant.envs.providers import catalog, pettingzoo
 from operant.recipes import RECIPES
 from operant.session.recipe import Recipe
 
@@ -33,7 +33,7 @@ def listing(pattern: str) -> str:
     """
     if pattern == "agents":
         return "\n".join(_agents())
-    known = catalog.known_ids()
+    known = [*catalog.known_ids(), *pettingzoo.games()]
     here = [env_id for env_id in known if can_be_made(env_id)]
     matching = [i for i in known if fnmatch(i.lower(), f"*{pattern.lower().strip('*')}*")]
     found = [env_id for env_id in matching if env_id in here]
@@ -62,6 +62,8 @@ def can_be_made(env_id: str) -> bool:
         catalog.check_env_id(env_id)
     except UsageError:
         return False
+    if env_id not in gymnasium.registry:  # a game of several agents, which was imported
+        return True
     entry_point = gymnasium.registry[env_id].entry_point
     if isinstance(entry_point, str):
         return _importable(entry_point)
@@ -87,14 +89,15 @@ def missing_namespaces() -> list[str]:
         except UsageError:
             if namespace != "mujoco":  # whose environments are registered without it
                 found.append(f"{namespace}/*: pip install 'operant[{extra}]'")
-    return found
+    return found if pettingzoo.games() else [*found, f"mpe2:*: {pettingzoo.EXTRA}"]
 
 
 def missing_packages(env_ids: Sequence[str]) -> list[str]:
     """How to install what these environments need, where that is known."""
     needing: dict[str, list[str]] = {}
     for env_id in env_ids:
-        entry_point = str(gymnasium.registry[env_id].entry_point)
+        registered = gymnasium.registry.get(env_id)
+        entry_point = str(registered.entry_point) if registered else ""
         for module, extra in EXTRAS.items():
             if entry_point.startswith(module):
                 needing.setdefault(extra, []).append(env_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import select
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from operant import __version__
 from operant.cli import check_env, commands, compare, doctor, options, sweep
 from operant.cli.interrupt import ended_by_signals
+from operant.cli.streams import prepare_streams
 from operant.config import describe
 from operant.core.config import Config
 from operant.core.errors import (
@@ -21,6 +21,11 @@ from operant.core.errors import (
     TrainingFault,
     UsageError,
     suggest,
+)
+from operant.session.output import (
+    discard_unwritten,
+    lasting_output,
+    to_nothing,
 )
 
 INTRO = """\
@@ -41,11 +46,12 @@ Operant: deep reinforcement learning for PyTorch.
 `operant COMMAND --help` the options of a command. RUN is a run directory, or
 its name under runs/; the default is the newest run.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 stopped by Ctrl-C
-and SIGTERM after saving a checkpoint.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130, 143 and 129 stopped by
+Ctrl-C, SIGTERM and a closed terminal after saving a checkpoint.
 """
 
 
+TRAINING = (["train"], ["resume"], ["sweep"])  # go on when nobody reads what they print
 Command = Callable[[list[str]], int]
 COMMANDS: dict[str, tuple[Command, type[Config], str]] = {
     "train": (
@@ -117,6 +123,12 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; an error is one line on standard error and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    prepare_streams()
+    with lasting_output(stdout=words[:1] in TRAINING):
+        return _main(words)
+
+
+def _main(words: list[str]) -> int:
     if "" not in sys.path:
         sys.path.append("")  # so that modules here can be imported; last, or they hide others
     if words[:1] in (["train"], ["resume"]):
@@ -133,12 +145,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         if not _reader_is_gone():
             raise  # another pipe broke, such as one to a worker
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nothing(sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
         reason, code = _explained(error)
         if not reason:
             raise  # a bug, for which the traceback is needed
+        discard_unwritten(sys.stdout)
         print(f"operant: error: {' '.join(reason.split())}", file=sys.stderr)
         return code
     finally:
@@ -172,7 +185,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
         case KeyboardInterrupt():
             return "interrupted; the last checkpoint is complete", 128 + (*error.args, 2)[0]
         case OSError(strerror=str(reason)):
-            return f"{error.filename or 'a file'}: {reason}", 1
+            return f"{error.filename or 'a file or standard output'}: {reason}", 1
         case MemoryError() | RuntimeError() if "allocate" in str(error):
             return f"out of memory: {error}; --dry-run shows what a run needs", 1
     return "", 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from operant.core.config import Config, Count, CountOrZero
+from operant.core.config import Config, Count, CountOrZero, FilePath, Range
 from operant.core.errors import UsageError
 
 
@@ -13,13 +13,13 @@ from operant.core.errors import UsageError
 class TrainOptions(Config):
     """What to start from, where to write, and what to show."""
 
-    config: str | None = None  # YAML file with settings; flags override it
+    config: FilePath | None = None  # YAML file with settings; flags override it
     trust: bool = False  # import code that the file names
     recipe: str = "auto"  # tuned settings to start from: a name, none, or auto: the one that fits
-    from_: str | None = None  # run whose weights to start from
+    from_: FilePath | None = None  # run whose weights to start from
     network: str | None = None  # network of your own: module:Name of what makes an nn.Module
     dry_run: bool = False  # print the settings, the network and the memory needed, and stop
-    runs: str = "runs"  # directory for run directories
+    runs: FilePath = "runs"  # directory for run directories
     name: str = ""  # of the run directory; default: agent, environment, seed and time
     video: Literal["none", "gif", "mp4"] = "none"  # record an episode of the trained agent
     profile: bool = False  # print and plot where the time went
@@ -31,9 +31,10 @@ class ResumeOptions(Config):
     """How long to train, where runs are, and what to show."""
 
     steps: Count | None = None  # new total of environment steps, of a finished run too
+    force: bool = False  # go on though settings were changed that make it another run
     trust: bool = False  # import code that somebody else's run names
     without_callbacks: bool = False  # go on without the callbacks of the run
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
     profile: bool = False  # print and plot where the time went
     quiet: bool = False  # show no progress
 
@@ -47,18 +48,18 @@ class EvalOptions(Config):
     best: bool = False  # take the weights with the best evaluation, not the last ones
     json: bool = False  # print the result as one JSON object
     trust: bool = False  # import code that somebody else's run names
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions(Config):
     """What to play, and where runs are."""
 
-    record: str | None = None  # write a .gif or .mp4 file instead of opening a window
+    record: FilePath | None = None  # write a .gif or .mp4 file instead of opening a window
     episodes: Count = 1  # number of episodes
     trust: bool = False  # import code that somebody else's run names
     best: bool = False  # take the weights with the best evaluation, not the last ones
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class PlotOptions(Config):
 
     out: str = ""  # PNG file; default: learning-curve.png, in the directory if one is named
     metric: str = "rollout/ep_rew_mean"  # metric to plot, by its name in the log
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class CompareOptions(Config):
 
     metric: str = "eval/mean_reward"  # metric whose last value counts, by its name in the log
     json: bool = False  # print a list of JSON objects, one for each group
-    runs: str = "runs"  # directory of run directories
+    runs: FilePath = "runs"  # directory of run directories
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +85,12 @@ class SweepOptions(Config):
     """Which runs to make of one command, where, and how many at a time."""
 
     grid: tuple[str, ...] = ()  # setting=value,value; of several --grid, every combination
-    seeds: Count = 3  # runs of each combination, with seeds from --seed on
+    seeds: Annotated[int, Range(1, 10_000)] = (
+        3  # runs of each combination, with seeds from --seed on
+    )
     jobs: CountOrZero = 0  # runs at a time; 0: one for each CPU core
-    resume: str | None = None  # go on with the sweep in this directory
-    runs: str = "runs"  # directory in which the directory of the sweep is made
+    resume: FilePath | None = None  # go on with the sweep in this directory
+    runs: FilePath = "runs"  # directory in which the directory of the sweep is made
     name: str = ""  # of the sweep's directory; default: agent, environment and settings
     dry_run: bool = False  # print the runs, and stop
     quiet: bool = False  # print no line for each finished run

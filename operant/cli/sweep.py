@@ -90,12 +90,14 @@ def _planned(argv: list[str]) -> tuple[Plan, SweepOptions]:
     if options.resume is None:
         command = ["operant", "sweep", *argv]
         return make_plan(options, words, parse_grid(texts), command), options
+    trust = "--trust" in words
+    words = [word for word in words if word != "--trust"]
     if words or texts:
         raise UsageError(f"{[*words, *texts][0]!r}: a sweep that is resumed has its settings")
     directory = Path(options.resume)
     under = Path(options.runs) / directory
     found = under if (under / FILE).exists() and not (directory / FILE).exists() else directory
-    return read_plan(found), options
+    return read_plan(found, trust), options
 
 
 def _without_grid(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -126,7 +128,8 @@ def _run(plan: Plan, options: SweepOptions) -> SweepProcesses:
     from operant.envs.managers.choose import cores  # noqa: PLC0415
     from operant.session.run_directory import lock  # noqa: PLC0415
 
-    write_plan(plan)
+    if options.resume is None:
+        write_plan(plan)
     with lock(plan.directory):
         jobs = options.jobs or cores()
         found = SweepProcesses(plan.directory, plan.runs, jobs, options.quiet)

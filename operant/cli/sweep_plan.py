@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -15,10 +16,12 @@ from operant import __version__
 from operant.cli.commands import composed
 from operant.cli.options import SweepOptions, TrainOptions
 from operant.config.flags import flag
+from operant.core.conversion import quoted
+from operant.core.durable import Durable
 from operant.core.errors import UsageError
-from operant.run import NAME
-from operant.session.checkpoint.durable import Durable
+from operant.run import NAME, NAMES
 from operant.session.run_settings import RunConfig, as_file
+from operant.session.trust import SIGNATURE, code_named, sign, signed
 from operant.session.try_out import try_out
 
 FILE = "sweep.json"  # in the directory of a sweep: the command, and its runs
@@ -156,15 +159,15 @@ def _unique(name: str, runs: Sequence[Planned]) -> str:
 
 def _sweep_name(given: str, config: RunConfig, paths: Sequence[str]) -> str:
     if given and not NAME.fullmatch(given):
-        raise UsageError(f"name = {given!r}: expected letters, digits, and . _ - but not in front")
+        raise UsageError(f"name = {quoted(given)}: expected {NAMES}")
     env = [] if "env.id" in paths else [config.env.id.replace("/", "-")]
     return (
         given or _plain("-".join(["sweep", config.algorithm, *env, *map(_last, paths)]))[:MAX_NAME]
     )
 
 
-def read_plan(directory: Path) -> Plan:
-    """The sweep in a directory."""
+def read_plan(directory: Path, trust: bool = False) -> Plan:
+    """The sweep in a directory; `trust`: with code that the commands of somebody else name."""
     path = directory / FILE
     try:
         found: Any = json.loads(path.read_text("utf-8"))
@@ -175,7 +178,28 @@ def read_plan(directory: Path) -> Plan:
         raise UsageError(f"{path}: is not the file of a sweep; make it anew by --name") from None
     if any(not NAME.fullmatch(run.name) for run in runs):
         raise UsageError(f"{path}: has a run whose name is no plain word")
-    return Plan(directory, [*map(str, found.get("command", []))], runs)
+    code = _code(runs)
+    if code and not trust and _digest(runs) not in signed(directory):
+        raise UsageError(
+            f"{path}: would import {', '.join(code)}, and was not made by you on this machine; "
+            f"read that code first, then allow it by --trust"
+        )
+    command = found.get("command", [])
+    return Plan(directory, [*map(str, command if isinstance(command, list) else [])], runs)
+
+
+def _code(runs: Sequence[Planned]) -> list[str]:
+    """The code that the commands of runs name; what they trust may be any."""
+    words = [word for run in runs for word in run.argv]
+    values = [word.partition("=")[2] if word.startswith("--") else word for word in words]
+    trusted = ["what --trust allows"] if any(word.startswith("--trust") for word in words) else []
+    return [*code_named(values), *trusted]
+
+
+def _digest(runs: Sequence[Planned]) -> str:
+    """What is signed of a sweep whose commands name code: all of them."""
+    text = json.dumps([run._asdict() for run in runs]).encode()
+    return f"sweep:{hashlib.sha256(text).hexdigest()}"
 
 
 def write_plan(plan: Plan) -> None:
@@ -200,7 +224,13 @@ def write_plan(plan: Plan) -> None:
         "runs": [run._asdict() for run in runs],
     }
     plan.directory.mkdir(parents=True, exist_ok=True)
-    files, partial = Durable(), plan.directory / f".{FILE}"
+    if _code(runs) and (signature := sign({"runs": _digest(runs)})):
+        _write(plan.directory / SIGNATURE, signature)
+    _write(plan.directory / FILE, content)
+
+
+def _write(path: Path, content: Any) -> None:
+    files, partial = Durable(), path.with_name(f".{path.name}")
     partial.unlink(missing_ok=True)
     files.write(partial, [json.dumps(content, indent=1).encode()])
-    files.rename(partial, plan.directory / FILE)
+    files.rename(partial, path)

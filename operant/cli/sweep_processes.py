@@ -19,12 +19,12 @@ from operant.cli.sweep_plan import Planned
 from operant.report.groups import EVALUATION
 from operant.report.progress import clock, in_short
 from operant.session.run_directory import DONE, is_run
+from operant.session.stop_signal import stop_signals
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 POLL_SECONDS = 0.05
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPING = b"\noperant: the runs are being stopped and saved; a second signal ends them at once\n"
 
 
@@ -119,8 +119,7 @@ class SweepProcesses:
                 os.write(2, STOPPING)
 
         here = threading.current_thread() is threading.main_thread()  # others cannot handle them
-        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
-        numbers = [n for n in SIGNALS if here and not (ignored and n == signal.SIGHUP)]
+        numbers = stop_signals() if here else []
         before = {number: signal.signal(number, handle) for number in numbers}
         try:
             yield

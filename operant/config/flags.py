@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from operant.config.schema import Leaf, from_tree, leaves, refusal
 from operant.config.synonyms import other_agents_setting, path_of
-from operant.config.values import type_in_words, union_members
+from operant.config.values import type_in_words
 from operant.config.yaml_file import parse_scalar, parse_yaml
 from operant.core.config import Config
+from operant.core.conversion import bare, quoted, union_members
 from operant.core.errors import UsageError, suggest
 
 C = TypeVar("C", bound=Config)
@@ -103,9 +105,12 @@ def _parse_value(leaf: Leaf, queue: list[str], inline: str | None, negated: bool
     if optional and [text.lower() for text in texts] in (["none"], ["null"]):
         return None
     if kind is tuple:
-        return _parse_list(texts, item_types(leaf.hint))
+        return _parse_list(leaf, texts)
     if kind is dict:
         return dict(_parse_pair(leaf, text) for text in texts)
+    lists = [member for member in union_members(leaf.hint) if get_origin(member) is tuple]
+    if lists and texts[0].startswith("["):
+        return _parse_list(replace(leaf, hint=lists[0]), texts)
     return _parse_text(texts[0], leaf.hint)
 
 
@@ -130,13 +135,19 @@ def _take_words(queue: list[str], several: bool) -> list[str]:
     return taken
 
 
-def _parse_list(texts: Sequence[str], kinds: tuple[Any, ...]) -> list[Any]:
-    if len(texts) == 1 and texts[0].startswith("["):
-        parts = texts[0].strip("[]").split(",")
-    else:
-        parts = [part for text in texts for part in text.split(",")]
-    kind = kinds[0] if kinds else Any
-    return [_parse_text(part.strip(), kind) for part in parts if part.strip()]
+def _parse_list(leaf: Leaf, texts: Sequence[str]) -> list[Any]:
+    """Values between commas or in several words, or all of them in brackets; `[]` is empty."""
+    line = " ".join(texts)
+    if line.startswith("[") and line.endswith("]"):
+        texts = [line[1:-1]] if line[1:-1].strip() else []
+    parts = [part.strip() for text in texts for part in text.split(",")]
+    if not all(parts):
+        raise UsageError(
+            f"{flag(leaf.path)} {quoted(line)}: a value is missing; expected values with commas "
+            f"between them, or [] for none"
+        )
+    kinds = item_types(leaf.hint)
+    return [_parse_text(part, kinds[0] if kinds else Any) for part in parts]
 
 
 def _parse_pair(leaf: Leaf, text: str) -> tuple[str, Any]:
@@ -153,7 +164,7 @@ def _parse_text(text: str, hint: Any) -> Any:
 
 
 def _accepts_only_text(hint: Any) -> bool:
-    members = [member for member in union_members(hint) if member is not type(None)]
+    members = [bare(member) for member in union_members(hint) if member is not type(None)]
     return all(
         member is str
         or (get_origin(member) is Literal and all(isinstance(c, str) for c in get_args(member)))

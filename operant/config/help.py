@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args,
 
 from operant.config.flags import flag, item_types, plain_type
 from operant.config.schema import Leaf, leaves
-from operant.config.values import union_members
 from operant.core.annotations import function_of
 from operant.core.config import Config, Range
+from operant.core.conversion import union_members
 from operant.core.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def _accepts_one(hint: Any) -> str:
         return " ".join([accepts(inner), *ranges])
     if get_origin(hint) is Literal:
         return "|".join(str(choice) for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"[{accepts(get_args(hint)[0])}, ...]"
     return TYPE_NAMES.get(get_origin(hint) or hint, "VALUE")
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from operant.config.synonyms import path_of
-from operant.config.values import convert, type_in_words, union_members
+from operant.config.values import convert, type_in_words
 from operant.core.config import Config
+from operant.core.conversion import quoted, union_members
 from operant.core.errors import UsageError, suggest
 from operant.core.schedule import Schedule
 
@@ -100,7 +101,7 @@ def _build(cls: type[C], tree: Mapping[str, Any], base: C | None, path: str) -> 
     known = {field.name: field for field in _settable(cls)}
     values = {name: getattr(base, name) for name in known} if base is not None else {}
     for key, given in tree.items():
-        dotted = f"{path}.{key}" if path else str(key)
+        dotted = (f"{path}.{key}" if path else str(key)).rstrip("_")  # `from_` is `--from`
         if key not in known:
             raise UsageError(_unknown_key(str(key), cls, base, path))
         current = values.get(key, _default(known[key]))
@@ -132,7 +133,7 @@ def _value(path: str, given: Any, hint: Any, current: Any) -> Any:
         return convert(path, given, hint)
     if not isinstance(given, Mapping):
         names = ", ".join(field.name for field in _settable(section))
-        raise UsageError(f"{path} = {given!r}: expected a section with keys among {names}")
+        raise UsageError(f"{path} = {quoted(given)}: expected a section with keys among {names}")
     return _build(section, given, current if isinstance(current, Config) else None, path)
 
 

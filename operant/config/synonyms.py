@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 # Our path, then the names elsewhere; of several paths with one name, the first that exists counts.
 SYNONYMS: dict[str, str] = {
+    "agent.policy_lr": "pi_lr actor_lr actor_learning_rate",
     "agent.lr": "learning_rate step_size policy_lr pi_lr actor_lr q_lr",
     "agent.gamma": "discount discount_factor discount_rate",
     "agent.lam": "gae_lambda lambda lambda_ gae_lam td_lambda",
@@ -19,13 +20,22 @@ SYNONYMS: dict[str, str] = {
     "agent.minibatch": "batch_size minibatch_size mini_batch_size sgd_minibatch_size",
     "agent.batch_size": "minibatch minibatch_size mini_batch_size train_batch_size",
     "agent.epochs": "n_epochs num_epochs update_epochs k_epochs ppo_epochs num_sgd_iter "
-    "repeat_per_collect",
+    "repeat_per_collect n_critic_updates vf_iters train_v_iters critic_update_times",
     "agent.clip": "clip_range clip_coef clip_param clip_ratio eps_clip ratio_clip clip_epsilon",
+    "agent.max_kl": "target_kl max_kld kl_max_delta kl_max_change delta",
+    "agent.damping": "cg_damping damping_coeff cg_reg_coeff",
+    "agent.cg_iterations": "cg_max_steps cg_iters cg_iterations_max conjugate_iterations",
+    "agent.backtracks": "line_search_max_iter max_backtracks backtrack_iters "
+    "line_search_backtracks",
+    "agent.shrink": "line_search_shrinking_factor backtrack_coeff backtrack_ratio",
+    "agent.rho": "clip_rho_threshold vtrace_clip_rho_threshold rho_bar isw_clip_rho",
+    "agent.c": "clip_c_threshold c_bar isw_clip_c",
+    "agent.rho_policy": "clip_pg_rho_threshold vtrace_clip_pg_rho_threshold",
     "agent.entropy_coef": "ent_coef entropy_coeff entropy_coefficient entropy_weight "
     "entropy_loss_coeff entropy_beta",
     "agent.alpha": "ent_coef temperature init_temperature initial_alpha entropy_coef",
     "agent.learn_alpha": "autotune auto_alpha learnable_temperature automatic_entropy_tuning",
-    "agent.value_coef": "vf_coef value_loss_coef value_loss_coeff vf_loss_coeff critic_coef",
+    "agent.value_coef": "vf_coef q_coef value_loss_coef value_loss_coeff vf_loss_coeff critic_coef",
     "agent.max_grad_norm": "max_gradient_norm clip_grad_norm grad_clip gradient_clip",
     "agent.normalize_advantage": "norm_adv normalize_adv advantage_normalization",
     "agent.replay_size": "buffer_size replay_buffer_size replay_capacity memory_size",
@@ -33,13 +43,31 @@ SYNONYMS: dict[str, str] = {
     "min_buffer_size random_steps start_training",
     "agent.updates_per_step": "gradient_steps num_gradient_steps update_per_step utd utd_ratio "
     "replay_ratio training_intensity",
+    "agent.truncation": "correction_term importance_weight_clipping_factor "
+    "importance_weight_truncation c_max",
+    "agent.trust": "delta trust_region_delta max_kl_divergence trust_region_threshold",
     "agent.target_every": "target_update_interval target_network_frequency target_update_freq "
     "target_network_update_freq target_update_period target_update_every",
-    "agent.tau": "polyak polyak_tau soft_update_tau target_update_tau update_rate",
+    "agent.tau": "polyak polyak_tau soft_update_tau target_update_tau update_rate "
+    "trust_region_alpha",
+    "agent.critics": "n_critics num_critics twin_q clipped_double_q",
+    "agent.policy_every": "policy_delay policy_freq policy_frequency update_actor_freq "
+    "actor_update_interval",
+    "agent.target_noise": "target_policy_noise policy_noise smooth_target_policy_noise",
+    "agent.target_noise_clip": "noise_clip policy_noise_clip target_policy_noise_clip",
+    "agent.exploration": "action_noise noise_type",
+    "agent.exploration_scale": "exploration_noise expl_noise act_noise noise_std noise_sigma",
+    "agent.exploration_theta": "ou_theta noise_theta",
+    "agent.increase_rate": "q_increase_rate",
+    "agent.decrease_rate": "q_decrease_rate",
     "agent.epsilon": "exploration_initial_eps exploration_final_eps exploration_fraction "
     "exploration_rate eps epsilon_start epsilon_end epsilon_decay start_e end_e eps_greedy",
     "agent.double": "double_q double_dqn is_double use_double_q",
     "agent.dueling": "dueling_dqn duel use_dueling",
+    "agent.noisy": "noisy_net noisy_nets noisy_networks noisy_dqn is_noisy",
+    "agent.atoms": "num_atoms n_atoms atom_size num_support",
+    "agent.value_min": "v_min vmin",
+    "agent.value_max": "v_max vmax",
     "agent.prioritized": "prioritized_replay prioritized_experience_replay per use_per",
     "agent.priority_alpha": "prioritized_replay_alpha per_alpha",
     "agent.priority_beta": "prioritized_replay_beta per_beta",

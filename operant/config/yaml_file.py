@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -10,19 +11,21 @@ from typing import Any, ClassVar
 
 import yaml
 
+from operant.core.conversion import quoted
 from operant.core.errors import UsageError
 
 TAG = "tag:yaml.org,2002:"
+DIGITS = r"(?:0|[1-9][0-9]*(?:_[0-9]+)*)"  # as Python writes them: `1_000`, not `1__0` or `1_`
 # YAML 1.1 reads `1e-4` as text, `no` as false, `1:30` as 90 and `010` as 8: not so here.
 SCALARS: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
     ("null", r"null|Null|NULL|~|", "nN~", lambda text: None),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
-    ("int", r"[-+]?(0|[1-9][0-9_]*)", "-+0123456789", lambda text: int(text.replace("_", ""))),
+    ("int", rf"[-+]?{DIGITS}", "-+0123456789", int),
     (
         "float",
-        r"[-+]?((\.[0-9]+|(0|[1-9][0-9_]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.?(inf|nan))",
+        rf"[-+]?((\.[0-9]+|{DIGITS}(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.?(inf|nan))",
         "-+.0123456789in",
-        lambda text: float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")),
+        lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
     ),
 )
 
@@ -83,7 +86,10 @@ def parse_scalar(text: str) -> Any:
     """A word of the command line, read as a scalar of a file would be."""
     for _, pattern, _, parse in SCALARS:
         if re.fullmatch(pattern, text):
-            return parse(text)
+            try:
+                return parse(text)
+            except ValueError:  # an integer of thousands of digits
+                return text
     return text
 
 
@@ -107,13 +113,14 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping in a configuration file."""
     source = str(path)
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        text = _read(path).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{source}: no such configuration file") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{source}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a ValueError where no path can be so
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{quoted(source)}: cannot be read: {why}") from None
     tree = parse_yaml(text, source)
     if tree is None:
         raise UsageError(f"{source}: is empty; expected keys with values, such as `seed: 1`")
@@ -121,6 +128,17 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         kind = "a list" if isinstance(tree, list) else f"only {tree!r}"
         raise UsageError(f"{source}: holds {kind}; expected keys with values, such as `seed: 1`")
     return tree
+
+
+def _read(path: str | Path) -> bytes:
+    """The content of a file; that of a pipe into which nobody writes is empty, not waited for."""
+    with open(path, "rb", opener=_open_at_once) as file:
+        os.set_blocking(file.fileno(), True)
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def dump_yaml(tree: dict[str, Any]) -> str:

@@ -24,6 +24,14 @@ class TrainingFault(RuntimeError):  # noqa: N818  # what happened to the numbers
     """Learning gave a number that is none; names the metric and the step."""
 
 
+def described(error: BaseException) -> str:
+    """The kind and the message of an error, whatever its own text does."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of a `__str__` that fails itself
+        return type(error).__name__
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or the known names when nothing is near."""
     names = sorted(known)

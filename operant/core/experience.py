@@ -10,6 +10,9 @@ it has to be reset. So the state after the last step of an episode is not lost.
 
 Where `valid` is false, nothing was decided: the environment only reset itself, and what it
 showed was the final observation of the episode before. Such a row never enters a loss.
+
+Where several agents share an environment, `agents` tells their rewards, deaths and who was there to
+act, `[T, B, N]`; `reward` is then their sum, and `terminated` says that no agent is left.
 """
 
 from __future__ import annotations
@@ -62,6 +65,9 @@ class _Fields(NamedTuple):
     valid: Any  # bool [T, B]
     final_observation: Any  # Tensors [T, B, ...], meaningful only where `replaced`
     replaced: Any  # bool [T, B]: observation[t + 1] already belongs to the next episode
+    agents: Any = (
+        None  # `reward`, `terminated`, `valid` of each [T, B, N]; None: there is one agent
+    )
 
 
 class Experience(ArrayTuple, _Fields):  # type: ignore[misc]  # the index is meant to differ from a tuple's
@@ -112,6 +118,7 @@ class EnvStep(NamedTuple):
     valid: Array  # false where the environment ignored the action and only reset itself
     final_observation: Arrays | None  # rows where an episode ended, if `observation` is past it
     infos: dict[str, Any]
+    agents: Arrays | None = None  # `reward`, `terminated`, `valid` of each agent `[B, N]`
 
 
 class TrajInfo(NamedTuple):
@@ -120,6 +127,7 @@ class TrajInfo(NamedTuple):
     length: int
     reward: float  # undiscounted sum, as the environment gave it
     success: bool | None = None  # from `info["is_success"]`, if the environment says
+    agents: dict[str, float] | None = None  # of several agents, the sum of each one's rewards
 
 
 class Memo(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from operant.core.config import Config
 from operant.core.experience import (
@@ -124,6 +124,14 @@ class NumpyForward(Protocol):
     def current(self) -> bool: ...  # whether it still is what the network would compute
 
 
+@runtime_checkable
+class NoisyLayer(Protocol):
+    """A module with noise in its weights, which stays the same until it is redrawn."""
+
+    def redraw(self, generator: Generator) -> None: ...
+    def still(self) -> None: ...  # take the noise away
+
+
 # Memories
 
 
@@ -149,8 +157,11 @@ class ReplayMemory(Memory, Protocol):
 
     stored: int  # valid steps ever stored
 
+    @property
+    def rows(self) -> int: ...  # rows ever written of every environment
     def holds(self, length: int) -> bool: ...  # whether a window of so many steps can be drawn
     def sample(self, batch_size: int, length: int = 1) -> Drawn: ...
+    def newest(self, length: int) -> Experience: ...  # the last rows of every environment
     def prioritize(self, place: Array | Tensor, error: Tensor) -> None: ...
 
 
@@ -212,7 +223,8 @@ class Parts(Protocol):
     """What an agent is made of, for the spaces of its environment: see `session/build.py`.
 
     `late` inputs join after whatever remembers, so that they leave no trace in the hidden state.
-    `members` networks of their own weights are one ensemble.
+    `members` networks of their own weights are one ensemble. With `noisy`, fully connected layers
+    have noise in their weights: see `NoisyLayer`.
     """
 
     spaces: Spaces
@@ -222,6 +234,7 @@ class Parts(Protocol):
         outputs: Mapping[str, Shape],
         late: Mapping[str, Space] | None = None,
         members: int = 1,
+        noisy: bool = False,
     ) -> Network: ...
     def rollout(self, length: int) -> RolloutMemory: ...
     def replay(self, settings: Config, seed: int) -> ReplayMemory: ...

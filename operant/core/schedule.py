@@ -52,6 +52,12 @@ class Schedule:
             return self
         return Schedule(self.start, self.end, percent=self.percent, run=steps)
 
+    def longer(self, times: int) -> Schedule:
+        """The same values over so many times the steps."""
+        if self.percent is not None:
+            return Schedule(self.start, self.end, percent=self.percent, run=self.run * times)
+        return Schedule(self.start, self.end, self.over * times)
+
     def __call__(self, step: int) -> float:
         if self.end is None:
             return self.start

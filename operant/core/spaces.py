@@ -14,6 +14,13 @@ Space = gym.Space[Any]
 FREE_STD = "log_std."  # outputs so named are log deviations that ignore the observation
 MASK = "action_mask"  # an observation so named says which discrete actions are allowed
 
+AGENTS = "agents"  # in the info of a step, and in the record: what came to each of several agents
+AGENT_FIELDS: dict[str, np.dtype[Any]] = {  # what is told of each
+    "reward": np.dtype(np.float32),
+    "terminated": np.dtype(np.bool_),  # it died, or its task ended
+    "valid": np.dtype(np.bool_),  # it was there to act
+}
+
 
 @dataclass(frozen=True)
 class Spaces:
@@ -26,6 +33,7 @@ class Spaces:
     observation: dict[str, Space]
     action: dict[str, Space]
     stacked: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()  # of several agents, their names; what is theirs is `<agent>.…`
 
 
 def is_mask(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium import spaces as gs
 
+from operant.core.conversion import MAX_FLOAT, quoted
 from operant.core.errors import EnvironmentFault
 from operant.core.spaces import Shape, Space, is_mask
 from operant.envs.nested_spaces import flatten, named
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # these modules import torch, which environment workers do wi
     from operant.core.experience import Arrays
     from operant.core.tree import Array
 
+TOO_LARGE = "float32, in which networks compute, holds at most 3.4e+38; scale it"
 SMALL = 64  # up to so many numbers, plain Python is faster than a call of NumPy
 
 
@@ -41,10 +43,10 @@ class Guard:
         nested = type(self.space) in (gs.Dict, gs.Tuple)
         found = self._flattened(value) if nested else {"observation": value}
         for name, shape in self._shapes.items():
-            x = np.asarray(found[name])
+            x = self._array(name, found[name])
             if x.shape != shape or x.dtype != self._dtypes[name]:
                 x = self._cast(name, x, shape)
-            if x.dtype.kind == "f" and not finite(x):
+            if x.dtype.kind == "f" and not (finite(x) if x.itemsize <= 4 else in_float32(x)):
                 raise self._not_finite(f"observation {name!r}", x)
             found[name] = x
         for name in self._integers:
@@ -60,6 +62,8 @@ class Guard:
             raise self.fault(message) from None
         if not math.isfinite(reward):
             raise self.fault(f"reward is {reward}; expected a finite number")
+        if abs(reward) > MAX_FLOAT:
+            raise self.fault(f"reward is {reward:g}; {TOO_LARGE}")
         return reward
 
     def rewards(self, value: Any) -> Array:
@@ -67,10 +71,9 @@ class Guard:
         rewards = np.asarray(value)
         if rewards.shape != self.lead:
             raise self.fault(f"rewards have shape {rewards.shape}; expected {self.lead}")
-        rewards = rewards.astype(np.float32, copy=False)
-        if not finite(rewards):
+        if not in_float32(rewards):
             raise self._not_finite("reward", rewards)
-        return rewards
+        return rewards.astype(np.float32, copy=False)
 
     def fault(self, message: str, index: int | None = None) -> EnvironmentFault:
         """An error that says where it happened."""
@@ -86,6 +89,14 @@ class Guard:
                 f"the observation lacks a key ({error!r}); expected {keys}; got {_summary(value)}"
             ) from None
 
+    def _array(self, name: str, value: Any) -> Array:
+        try:
+            return np.asarray(value)
+        except ValueError:  # of lists of different lengths
+            shape = self._shapes[name]
+            what = f"observation {name!r} is {quoted(value)}, which is no array"
+            raise self.fault(f"{what}; expected shape {shape}") from None
+
     def _cast(self, name: str, x: Array, shape: Shape) -> Array:
         dtype = self._dtypes[name]
         kinds = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf"}[dtype.kind]
@@ -94,13 +105,22 @@ class Guard:
             raise self.fault(f"observation {name!r} is {what}; expected {dtype} as its space says")
         if x.shape != shape:
             raise self.fault(f"observation {name!r} has shape {x.shape}; expected {shape}")
+        if dtype.kind in "iu" and x.size:
+            limits = np.iinfo(dtype)
+            if x.min() < limits.min or x.max() > limits.max:
+                worst = x.min() if x.min() < limits.min else x.max()
+                raise self.fault(f"observation {name!r} has {worst}, which {dtype} cannot hold")
+        if dtype.kind == "f" and not in_float32(x):
+            raise self._not_finite(f"observation {name!r}", x)
         return x.astype(dtype)
 
     def _not_finite(self, what: str, x: Array) -> EnvironmentFault:
-        index = None
+        index, bad = None, ~(np.abs(x) <= MAX_FLOAT)
         if self.lead:
-            index = int(np.nonzero(~np.isfinite(x))[0][0])
-            x = x[index]
+            index = int(np.nonzero(bad)[0][0])
+            x, bad = x[index], bad[index]
+        if np.isfinite(x).all():
+            return self.fault(f"{what} has {x[bad].flat[0]:g}; {TOO_LARGE}", index)
         kind = "NaN" if np.isnan(x).any() else "infinite"
         return self.fault(f"{what} is {kind}; expected finite numbers", index)
 
@@ -118,6 +138,16 @@ def finite(x: Array) -> bool:
     if flat.size <= SMALL:
         return math.isfinite(sum(flat.tolist()))
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(x).all())
+
+
+def in_float32(x: Array) -> bool:
+    """Whether every entry is a number that float32 holds."""
+    if x.dtype.kind != "f" or x.itemsize <= 4:
+        return x.dtype.kind != "f" or finite(x)
+    if 0 < x.size <= SMALL:
+        values = x.ravel("K").tolist()
+        return math.isfinite(sum(values)) and -MAX_FLOAT <= min(values) <= max(values) <= MAX_FLOAT
+    return bool((np.abs(x) <= MAX_FLOAT).all())
 
 
 def _is_integer(space: Space) -> bool:

@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces as gs
 
-from operant.core.errors import UsageError
+from operant.core.errors import UsageError, described
 from operant.core.spaces import Spaces
+from operant.envs.bounds import tell
 from operant.envs.env_settings import EnvConfig
 from operant.envs.findings import Findings
 from operant.envs.gymnasium_checks import check_by_gymnasium
@@ -21,6 +22,7 @@ from operant.envs.providers.atari import is_atari
 from operant.envs.providers.gymnasium import make_simulator
 from operant.envs.providers.own import is_vector, limited
 from operant.envs.providers.passed import settings_of
+from operant.envs.providers.pettingzoo import JointEnv, is_parallel
 from operant.envs.returned_values import ReturnedValues
 from operant.envs.step_api import wrong_reset, wrong_step
 
@@ -36,6 +38,8 @@ def check_env(env: Any, steps: int = 200, **kwargs: Any) -> Findings:
     """
     if isinstance(env, gymnasium.Env):
         return checked(env, type(env.unwrapped).__name__, steps)
+    if is_parallel(env):
+        return checked(JointEnv(env), str(env), steps)
     settings = settings_of(env)
     config = EnvConfig(**{**settings, "kwargs": kwargs})
     if is_vector(config):
@@ -68,6 +72,8 @@ def check_quickly(env: gymnasium.Env[Any, Any], env_id: str) -> list[str]:
     for about in STOPPING:
         if sentence := found.faults.get(about):
             raise UsageError(f"env.id = {env_id!r}: {sentence}")
+    if sentence := found.faults.pop("bounds", ""):
+        tell(env_id, sentence)
     return [f"{env_id}: {sentence} (operant check-env)" for sentence in found.faults.values()]
 
 
@@ -115,7 +121,7 @@ class RandomPlay:
         try:
             result: Any = self.env.step(self.actions(drawn))
         except Exception as error:  # whatever the environment raises
-            self.found.fault("step", f"step raises {type(error).__name__}: {error}")
+            self.found.fault("step", f"step raises {described(error)}")
             return None
         self.found.steps += 1
         if wrong := wrong_step(result):
@@ -151,12 +157,13 @@ def _why_reset_fails(error: Exception, arguments: dict[str, Any]) -> str:
             "reset takes no `seed`, as in the old API of gym with its method `seed`; write "
             "`def reset(self, *, seed=None, options=None)` and call `super().reset(seed=seed)`"
         )
-    return f"reset raises {type(error).__name__}: {error}"
+    return f"reset raises {described(error)}"
 
 
 def _check_ends(env: Any, found: Findings, episodes: int) -> None:
     spec = getattr(env, "spec", None)
     limit = spec and (spec.max_episode_steps or is_atari(spec.id))  # the emulator has its own
+    limit = limit or getattr(env.unwrapped, "horizon", None)
     if not episodes and not limited(env) and not limit:
         found.fault(
             "end",

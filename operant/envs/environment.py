@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium import spaces as gs
 
+from operant.core.conversion import quoted
+from operant.core.errors import described
 from operant.core.spaces import MASK, Space, Spaces, is_mask
+from operant.envs.bounds import BoundsCheck
 from operant.envs.check import Guard
 from operant.envs.nested_spaces import named
 from operant.envs.preprocessing.action import ActionPreprocessor
 from operant.envs.preprocessing.action_mask import check_masks, info_masks, late_mask
 from operant.envs.preprocessing.observation import Cast, ObsPreprocessor, Operation, standard
+from operant.envs.step_api import as_flag, wrong_reset, wrong_step
 
 if TYPE_CHECKING:  # this module imports torch, which environment workers do without
     from operant.core.experience import Arrays
 
+SUCCESS = "is_success"  # in the info of an episode's last step
 Step = tuple["Arrays", float, bool, bool, dict[str, Any]]
 
 
@@ -44,6 +49,7 @@ class Environment(ABC):
     ) -> None:
         self.observation_space, self.action_space = spaces
         self.guard = Guard(env_id, self.observation_space, index=index)
+        self._check_bounds = BoundsCheck(env_id, self.guard.spaces, index)
         self.action_preprocessor = ActionPreprocessor(self.action_space)
         self.obs_preprocessor_cpu, self.spaces = record_spaces(
             self.observation_space,
@@ -70,15 +76,23 @@ class Environment(ABC):
 
     def reset(self, seed: int | None = None) -> Arrays:
         """Begin an episode; an error of the simulator names the environment and the step."""
-        observation, info = self._call(self._reset, seed)
+        result = self._call(self._reset, seed)
+        if wrong := wrong_reset(result):
+            raise self.guard.fault(wrong)
+        observation, info = result
         return self._observe(observation, info, ended=False)
 
     def step(self, action: Arrays) -> Step:
         """Take one action; the simulator is not reset when an episode ends."""
         self.guard.steps += 1
         taken = self.action_preprocessor(action)
-        observation, reward, terminated, truncated, info = self._call(self._step, taken)
+        result = self._call(self._step, taken)
+        if wrong := wrong_step(result):
+            raise self.guard.fault(wrong)
+        observation, reward, terminated, truncated, info = result
         ended = bool(terminated or truncated)
+        if ended and SUCCESS in info:
+            info = self._with_flag(info)
         arrays = self._observe(observation, info, ended)
         return arrays, self.guard.reward(reward), bool(terminated), bool(truncated), info
 
@@ -95,10 +109,21 @@ class Environment(ABC):
             return call(argument)
         except (Exception, SystemExit) as error:  # an environment's exit would end the run unsaid
             doing = call.__name__.strip("_")
-            raise self.guard.fault(f"{doing} raised {type(error).__name__}: {error}") from error
+            raise self.guard.fault(f"{doing} raised {described(error)}") from error
+
+    def _with_flag(self, info: dict[str, Any]) -> dict[str, Any]:
+        """The info with success as True or False; without it if it is None."""
+        success, others = info[SUCCESS], {k: x for k, x in info.items() if k != SUCCESS}
+        if success is None:
+            return others
+        flag = as_flag(success)
+        if flag is None:
+            raise self.guard.fault(f"info {SUCCESS!r} is {quoted(success)}; expected True or False")
+        return {**others, SUCCESS: flag}
 
     def _observe(self, value: Any, info: dict[str, Any], ended: bool) -> Arrays:
         observation = self.guard.observation(value)
+        self._check_bounds(observation, self.guard.steps)
         if self._masks or MASK in info:
             masks = info_masks(info)
             if late := late_mask(masks, self._masks):

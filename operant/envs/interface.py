@@ -56,6 +56,7 @@ class Interface:
     masks: dict[str, int]  # by name: how many choices it has an entry for
     operations: tuple[Operation, ...]  # on observations, in order
     stacked: tuple[str, ...] = ()  # observations that are the last frames
+    agents: tuple[str, ...] = ()  # of several agents, their names
 
     @classmethod
     def of(cls, env: Described) -> Interface:
@@ -68,14 +69,14 @@ class Interface:
             if is_mask(name) and name not in own
         }
         steps = env.obs_preprocessor_cpu.operations
-        return cls(raw, env.action_preprocessor.target, masks, steps, spaces.stacked)
+        return cls(raw, env.action_preprocessor.target, masks, steps, spaces.stacked, spaces.agents)
 
     def spaces(self) -> Spaces:
         """The spaces that agents get."""
         from_info: dict[str, Space] = {name: gs.MultiBinary(n) for name, n in self.masks.items()}
         raw = {**named(self.observation, "observation"), **from_info}
         seen = ObsPreprocessor(self.operations).space(raw)
-        return Spaces(seen, ActionPreprocessor(self.action).spaces, self.stacked)
+        return Spaces(seen, ActionPreprocessor(self.action).spaces, self.stacked, self.agents)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, from which `from_json` makes an equal interface."""
@@ -85,6 +86,7 @@ class Interface:
             "masks": self.masks,
             "operations": [_operation_to_json(x) for x in self.operations],
             "stacked": list(self.stacked),
+            **({"agents": list(self.agents)} if self.agents else {}),
         }
 
     @classmethod
@@ -96,6 +98,7 @@ class Interface:
             {str(name): int(n) for name, n in tree["masks"].items()},
             tuple(_operation_from_json(x) for x in tree["operations"]),
             tuple(tree["stacked"]),
+            tuple(tree.get("agents", ())),
         )
 
 

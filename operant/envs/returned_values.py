@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces as gs
 
+from operant.core.conversion import MAX_FLOAT, quoted
 from operant.core.spaces import Space, is_mask
+from operant.envs.check import TOO_LARGE, in_float32
 from operant.envs.findings import Findings
 from operant.envs.nested_spaces import flatten, named
 from operant.envs.preprocessing.action_mask import info_masks, late_mask
@@ -47,10 +49,17 @@ class ReturnedValues:
             return
         if not np.isfinite(number):
             self.found.fault("reward", f"the reward is {number}; return a finite number")
+        elif abs(number) > MAX_FLOAT:
+            self.found.fault("reward", f"the reward is {number:g}; {TOO_LARGE}")
 
     def _check_part(self, name: str, value: Any, space: Space) -> bool:
         """Check a part of the observation; false if it cannot be read."""
-        x, what = np.asarray(value), f"observation {name!r}"
+        what = f"observation {name!r}"
+        try:
+            x = np.asarray(value)
+        except ValueError:  # of lists of different lengths
+            self.found.fault("spaces", f"{what} is {quoted(value)}; return an array in {space}")
+            return False
         if x.dtype.kind not in "biuf":
             kind = type(value).__name__
             self.found.fault("spaces", f"{what} is a {kind}; return numbers in {space}")
@@ -68,6 +77,8 @@ class ReturnedValues:
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             bad = "NaN" if np.isnan(x).any() else "infinite"
             self.found.fault("finite", f"{what} is {bad}; return finite numbers")
+        elif not in_float32(x):
+            self.found.fault("finite", f"{what} has {np.abs(x).max():g}; {TOO_LARGE}")
         elif not _inside(x, space):
             self.found.fault(
                 "bounds", f"{what} = {_short(x)} is outside of {space}; widen the space or clip"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from operant.core.conversion import quoted
 from operant.core.errors import EnvironmentFault
 
 RESET_PARTS, STEP_PARTS, OLD_STEP_PARTS = 2, 5, 4
@@ -24,14 +27,26 @@ def wrong_step(result: Any) -> str:
     """What is wrong with what `step` returned; empty if nothing is."""
     if isinstance(result, tuple) and len(result) == STEP_PARTS:
         kind = type(result[-1])
-        wrong = f"the info that step returns is a {kind.__name__}; return a dict, {{}} if empty"
-        return "" if issubclass(kind, dict) else wrong
+        if not issubclass(kind, dict):
+            return f"the info that step returns is a {kind.__name__}; return a dict, {{}} if empty"
+        flags = {"terminated": result[2], "truncated": result[3]}
+        wrong = [name for name, flag in flags.items() if as_flag(flag) is None]
+        return f"{wrong[0]} is {quoted(flags[wrong[0]])}; return True or False" if wrong else ""
     old = isinstance(result, tuple) and len(result) == OLD_STEP_PARTS
     return (
         f"step returns {_shape(result)}{', ' + OLD if old else ''}; return `observation, reward, "
         f"terminated, truncated, info`: terminated where the task ends, truncated where only a "
         f"time limit ends the episode"
     )
+
+
+def as_flag(value: Any) -> bool | None:
+    """True or False of a bool, a number, or an array of one entry; None if it is none of these."""
+    if type(value) is bool:
+        return value
+    numeric = isinstance(value, int | float | np.generic | np.ndarray)
+    x = np.asarray(value if numeric else None)
+    return bool(x.item()) if x.size == 1 and x.dtype.kind in "biuf" else None
 
 
 def checked_reset(result: Any, env_id: str) -> tuple[Any, dict[str, Any]]:

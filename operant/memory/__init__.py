@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from operant.memory.prioritized import PrioritizedReplay as PrioritizedReplay
     from operant.memory.replay import ExperienceReplay as ExperienceReplay
     from operant.memory.replay_settings import ReplayConfig as ReplayConfig
+    from operant.memory.replay_settings import UniformReplayConfig as UniformReplayConfig
     from operant.memory.replay_settings import make_replay as make_replay
     from operant.memory.rollout import ExperienceCache as ExperienceCache
     from operant.memory.rollout import RolloutBuffer as RolloutBuffer

@@ -12,6 +12,7 @@ from torch import Tensor
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, Drawn, EnvStep, Experience, Memo, Tensors
+from operant.core.spaces import AGENTS
 from operant.core.state import restore, state_of
 from operant.core.tree import Array
 from operant.memory import storage
@@ -21,7 +22,6 @@ from operant.memory.rollout import Allocate, RolloutCache
 
 SEEN = ("observation", "hidden_state", "first")
 STEPS = ("action", "memo", "reward", "terminated", "truncated", "valid")
-STORED = (*SEEN, *STEPS)
 STATE = ("stored", "written", "count", "random", "single")
 ATTEMPTS = 1000  # to draw a valid step, where about half or more of the rows are
 
@@ -66,8 +66,9 @@ class ExperienceReplay:
             self.frames = {name: self._make_frames(name, part) for name in self.stacked}
         for frames in self.frames.values():
             part = frames.store(part)
+        told = STEPS if part.agents is None else (*STEPS, AGENTS)
         if self.ring is None:
-            self._allocate({k: getattr(part, k) for k in STORED}, envs)
+            self._allocate({k: getattr(part, k) for k in (*SEEN, *told)}, envs)
         # A step that was followed by a reset at once leaves a row for its final observation.
         extra = np.zeros((steps + 1, envs), np.int64)
         reset = bool(part.replaced.any())
@@ -77,7 +78,7 @@ class ExperienceReplay:
         rows = (self.cursor + np.arange(steps + 1)[:, None] + extra) % self.capacity
         for name in SEEN:
             tree.write(self.fields[name], (rows, columns), getattr(part, name))
-        for name in STEPS:
+        for name in told:
             tree.write(self.fields[name], (rows[:steps], columns), getattr(part, name))
         if reset:
             t, b = part.replaced.nonzero()
@@ -129,6 +130,8 @@ class ExperienceReplay:
         tree.write(self.fields["hidden_state"], at, tree.index(*state))
         for name in ("first", "terminated", "truncated", "valid", "reward"):
             self.fields[name][at] = 0
+        for x in self.fields.get(AGENTS, {}).values():
+            x[at] = 0
 
     def sample(self, batch_size: int, length: int = 1) -> Drawn:
         """`batch_size` windows of `length` steps: an Experience `[length, batch]`, and its places.
@@ -139,13 +142,44 @@ class ExperienceReplay:
         if self.ring is None:
             raise no_start(length, self.size)
         places, weight = self._draw(batch_size, length)
-        return Drawn(self._windows(places, length), weight, places)
+        return Drawn(self.windows(places, length), weight, places)
 
-    def _windows(self, places: Array, length: int) -> Experience:
+    def newest(self, length: int) -> Experience:
+        """The last `length` rows of every environment, `[length, B]`, as `sample` gives windows.
+
+        Where an episode ended, one of them shows its final observation and is not valid.
+        """
+        if self.ring is None or self.count.min() < length:
+            raise no_start(length, self.size)
+        rows = (self.cursor - length) % self.capacity
+        return self.windows(rows * len(rows) + np.arange(len(rows)), length)
+
+    def held(self) -> int:
+        """Valid steps that can be drawn."""
+        if self.ring is None:
+            return 0
+        valid, envs = self.fields["valid"], np.arange(len(self.count))
+        # The row at the cursor is no step yet, whatever it was before.
+        return int(np.count_nonzero(valid) - np.count_nonzero(valid[self.cursor, envs]))
+
+    def starts(self, length: int = 1) -> Array:
+        """All places where windows of `length` steps begin with a valid step, oldest first."""
+        if self.ring is None:
+            return np.zeros(0, np.int64)
+        ages = np.arange(self.capacity)[:, None]  # steps from the oldest row held
+        rows = (self.cursor - self.count + ages) % self.capacity
+        columns = np.broadcast_to(np.arange(len(self.count)), rows.shape)
+        begin = (ages <= self.count - length) & self.fields["valid"][rows, columns]
+        places: Array = (rows * len(self.count) + columns)[begin]
+        return places
+
+    def windows(self, places: Array, length: int) -> Experience:
+        """The windows of `length` steps that begin in these places."""
         assert self.ring is not None
         envs = len(self.count)
         rows = places + np.arange(0, (length + 1) * envs, envs)[:, None]
-        taken = self.ring.read(rows, {**dict.fromkeys(STEPS, length), "hidden_state": 1})
+        counts = dict.fromkeys((*STEPS, AGENTS), length)
+        taken = self.ring.read(rows, {**counts, "hidden_state": 1})
         for name, frames in self.frames.items():
             numbers = taken["observation"][name].numpy()
             taken["observation"][name] = frames.read(numbers, rows % envs)
@@ -189,13 +223,20 @@ class ExperienceReplay:
         single.clear()
         first, written, count = single.arrays.first[0].copy(), self.written, self.count
         closed = begun & ~first  # an episode of which no step was taken leaves no row
-        single.env_write(EnvStep(observation, no.astype(np.float32), no, no, no, None, {}))
+        agents = tree.map(np.zeros_like, tree.index(single.arrays.agents, 0))
+        numbers = no.astype(np.float32)
+        single.env_write(EnvStep(observation, numbers, no, no, no, None, {}, agents))
         self.store(single.read())
         single.arrays.first[1] = first | begun
         # The other environments take their row back; the step that follows writes over it.
         self.written = np.where(closed, self.written, written)
         self.count = np.where(closed, self.count, count)
         self.cursor = self.written % self.capacity
+
+    @property
+    def rows(self) -> int:
+        """Rows ever written of every environment: its steps, and a row after each episode."""
+        return int(min(self.written, default=0))
 
     def ready(self) -> bool:
         """Whether enough was stored to learn from."""

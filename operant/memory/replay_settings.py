@@ -22,19 +22,25 @@ from operant.memory.sumtree import tree_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayConfig(Config):
-    """What the replay buffer holds, how it is sampled, and how often it is learned from."""
+class UniformReplayConfig(Config):
+    """What a replay buffer holds that is sampled uniformly."""
 
     replay_size: Count = 100_000  # size of the replay buffer, in environment steps
     learning_starts: CountOrZero = 1_000  # environment steps collected before the first update
     batch_size: Count = 32  # samples in a batch
+    replay_frames: Literal["auto", "off"] = "auto"  # auto: store each frame of stacked images once
+    replay_dir: str = ""  # directory for a replay buffer larger than memory; empty: in memory
+    replay_compress: bool = True  # compress the images in checkpoints
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayConfig(UniformReplayConfig):
+    """What the replay buffer holds, how it is sampled, and how often it is learned from."""
+
     updates_per_step: Positive = 0.25  # gradient steps for each environment step
     prioritized: bool = False  # prioritized experience replay (arXiv:1511.05952)
     priority_alpha: Fraction = 0.6  # exponent of priorities; 0: uniform sampling
     priority_beta: Share = Schedule(0.4, 1.0, 1_000_000)  # exponent of importance-sampling weights
-    replay_frames: Literal["auto", "off"] = "auto"  # auto: store each frame of stacked images once
-    replay_dir: str = ""  # directory for a replay buffer larger than memory; empty: in memory
-    replay_compress: bool = True  # compress the images in checkpoints
 
     def updates_due(self, stored: int, done: int) -> int:
         """Gradient steps due after so many steps stored, less those done."""
@@ -49,7 +55,7 @@ class ReplayConfig(Config):
         return self.batch_size
 
 
-def make_replay(config: ReplayConfig, spaces: Spaces, seed: int) -> ExperienceReplay:
+def make_replay(config: UniformReplayConfig, spaces: Spaces, seed: int) -> ExperienceReplay:
     """The memory that a configuration asks for."""
     options: dict[str, Any] = {
         "stacked": stacked(config, spaces),
@@ -57,13 +63,13 @@ def make_replay(config: ReplayConfig, spaces: Spaces, seed: int) -> ExperienceRe
         "compress": config.replay_compress,
     }
     size, starts = config.replay_size, config.learning_starts
-    if not config.prioritized:
+    if not isinstance(config, ReplayConfig) or not config.prioritized:
         return ExperienceReplay(size, starts, seed, **options)
     alpha, beta = config.priority_alpha, config.priority_beta
     return PrioritizedReplay(size, starts, seed, alpha, beta, **options)
 
 
-def stacked(config: ReplayConfig, spaces: Spaces) -> tuple[str, ...]:
+def stacked(config: UniformReplayConfig, spaces: Spaces) -> tuple[str, ...]:
     """Observations of which each frame is stored once."""
     return spaces.stacked if config.replay_frames == "auto" else ()
 
@@ -76,9 +82,17 @@ class Footprint(NamedTuple):
 
 
 def footprint(
-    config: ReplayConfig, spaces: Spaces, hidden_state: Mapping[str, Any], envs: int, steps: int
+    config: UniformReplayConfig,
+    spaces: Spaces,
+    hidden_state: Mapping[str, Any],
+    envs: int,
+    steps: int,
+    memo: Mapping[str, Any] | None = None,
 ) -> Footprint:
-    """What a replay takes that holds chunks of `steps` steps of `envs` environments."""
+    """What a replay takes that holds chunks of `steps` steps of `envs` environments.
+
+    `hidden_state` and `memo` are those of one row, `[1, ...]` by name.
+    """
     rows = ring_rows(config.replay_size, envs)
     seen = {name: _like(space.shape, space.dtype) for name, space in spaces.observation.items()}
     frames = 0
@@ -88,14 +102,14 @@ def footprint(
         seen[name] = _like((), np.int64)  # a number in the place of a stack
     example = {
         "observation": seen,
-        "hidden_state": {
-            k: np.zeros((0, 1, *x.shape[1:]), np.float32) for k, x in hidden_state.items()
-        },
+        "hidden_state": {k: _like(x.shape[1:], np.float32) for k, x in hidden_state.items()},
         "action": {name: _like(space.shape, space.dtype) for name, space in spaces.action.items()},
+        "memo": {k: _like(x.shape[1:], x.cpu().numpy().dtype) for k, x in (memo or {}).items()},
         "reward": _like((), np.float32),
         **dict.fromkeys(("first", "terminated", "truncated", "valid"), _like((), np.bool_)),
     }
-    priorities = tree_bytes(rows * envs) if config.prioritized else 0
+    prioritized = isinstance(config, ReplayConfig) and config.prioritized
+    priorities = tree_bytes(rows * envs) if prioritized else 0
     return Footprint((rows * row_bytes(example) + frames) * envs, priorities)
 
 

@@ -12,6 +12,7 @@ from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.experience import Arrays, EnvStep, Experience, HiddenState, Memo, Tensors
 from operant.core.protocols import Memory
+from operant.core.spaces import AGENT_FIELDS
 
 SEEN = ("observation", "hidden_state", "first")  # fields with one row more than the others
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], tree.Array]
@@ -39,10 +40,9 @@ class RolloutCache:
         self.arrays: Any = None  # the chunk this cache allocated, as NumPy sees it
         self.rows: list[Tensors] = []  # its observations by row, as torch sees them
 
-    def start(self, observation: Arrays, action: Tensors, memo: Memo) -> None:
+    def start(self, observation: Arrays, action: Tensors, memo: Memo, agents: int = 0) -> None:
         """Allocate for such rows and begin with `observation`, the first of new episodes."""
-        rows = rows_like(observation, action, memo)
-        self.adopt(laid_out(rows, self.length, len(rows.reward)))
+        self.adopt(laid_out(rows_like(observation, action, memo, agents), self.length))
         self.begin(observation)
 
     def adopt(self, arrays: Experience) -> None:
@@ -96,6 +96,8 @@ class RolloutCache:
             arrays.replaced[t] = ended
             for name, x in step.final_observation.items():
                 arrays.final_observation[name][t][ended] = x[ended]
+        if step.agents is not None:
+            tree.write(arrays.agents, t, step.agents)
         np.logical_or(arrays.replaced[t], ~step.valid, out=arrays.first[t + 1])
         self.cursor += 1
 
@@ -105,7 +107,7 @@ class RolloutCache:
         if self.ready():
             self.clear()
         if self.arrays is None:
-            self.start(observation, action, memo)
+            self.start(observation, action, memo, agent_count(step))
         self._begin_where(self.differs(observation), observation)
         self.agent_write(action, memo)
         self.env_write(step)
@@ -179,7 +181,9 @@ class RolloutCache:
         begin, end = (self.cursor, self.cursor) if self.ready() else (0, self.cursor)
         seen = {k: tree.index(getattr(self.arrays, k), slice(begin, end + 1)) for k in SEEN}
         rest = {
-            k: tree.index(v, slice(begin, end)) for k, v in self.arrays.items() if k not in SEEN
+            k: tree.index(v, slice(begin, end))
+            for k, v in self.arrays.items()
+            if k not in SEEN and v is not None
         }
         return {k: tree.map(np.copy, v) for k, v in (seen | rest).items()}
 
@@ -190,7 +194,7 @@ class RolloutCache:
         saved = Experience(**state)
         if self.arrays is None:
             rows = tree.map(lambda x: np.empty(x.shape[1:], x.dtype), saved)
-            self.adopt(laid_out(rows, self.length, len(rows.reward)))
+            self.adopt(laid_out(rows, self.length))
         self.cursor = len(saved.reward)
         for name, part in saved.items():
             rows = self.cursor + (name in SEEN)
@@ -201,8 +205,16 @@ RolloutBuffer = RolloutCache  # its other name
 ExperienceCache = Memory  # adept's name
 
 
-def rows_like(observation: Arrays, action: Tensors, memo: Memo) -> Experience:
-    """One row `[B, ...]` of a chunk that holds such observations and decisions."""
+def agent_count(step: EnvStep) -> int:
+    """How many agents a step is of, if it tells of several; else zero."""
+    return 0 if step.agents is None else int(step.agents["reward"].shape[-1])
+
+
+def rows_like(observation: Arrays, action: Tensors, memo: Memo, agents: int = 0) -> Experience:
+    """One row `[B, ...]` of a chunk that holds such observations and decisions of so many agents.
+
+    Zero agents: the record has no field for several.
+    """
     shown = tree.map(np.asarray, observation)
     numbers = np.zeros(len(next(iter(shown.values()))), dtype=np.float32)
     flags = numbers.astype(bool)
@@ -218,11 +230,17 @@ def rows_like(observation: Arrays, action: Tensors, memo: Memo) -> Experience:
         valid=flags,
         final_observation=shown,
         replaced=flags,
+        agents={k: np.zeros((len(flags), agents), x) for k, x in AGENT_FIELDS.items()}
+        if agents
+        else None,
     )
 
 
-def laid_out(rows: Experience, length: int, envs: int, allocate: Allocate = np.zeros) -> Experience:
-    """Arrays for a chunk `[length, envs]` of rows such as these, however many those are for."""
+def laid_out(
+    rows: Experience, length: int, envs: int | None = None, allocate: Allocate = np.zeros
+) -> Experience:
+    """Arrays for a chunk `[length, envs]` of rows such as these; None: as many as those are for."""
+    envs = len(rows.reward) if envs is None else envs
     # Untouched pages of zeros cost no memory: final observations take what is written.
     return Experience(
         *(

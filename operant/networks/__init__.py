@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from operant.networks.image import NatureCNN as NatureCNN
     from operant.networks.image import SmallCNN as SmallCNN
     from operant.networks.modular import ModularNetwork as ModularNetwork
+    from operant.networks.noisy import NoisyLinear as NoisyLinear
     from operant.networks.normalize import Normalizer as Normalizer
     from operant.networks.normalize import RunningStatistics as RunningStatistics
     from operant.networks.recurrent import LSTM as LSTM

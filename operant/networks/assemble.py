@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Literal
 
@@ -18,6 +19,7 @@ from operant.core.spaces import Shape, Space, choices, is_mask
 from operant.networks.image import NatureCNN, SmallCNN
 from operant.networks.initialize import is_value, orthogonal
 from operant.networks.modular import ModularNetwork
+from operant.networks.noisy import make_noisy
 from operant.networks.normalize import Normalizer
 from operant.networks.precision import Precision, resolve_precision
 from operant.networks.rank import convert_shape
@@ -27,6 +29,8 @@ from operant.networks.submodule import Chain, SubModule, identity
 from operant.networks.vector import MLP, Activation
 
 Reader = Literal["auto", "nature", "small", "flat"]
+Q_VALUES = "q."  # what outputs that hold Q-values begin with
+ESTIMATES = ("value", Q_VALUES)  # of returns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +48,24 @@ class NetworkConfig(Config):
     precision: Precision = "auto"  # of matrix products; auto: bf16 for images where it is fast
 
 
+def min_weights(config: NetworkConfig) -> int:
+    """The number of weights between hidden layers, known before a network is made of them."""
+    layers = sum(width * size for width, size in pairwise((1, *config.hidden)))
+    return layers + 4 * config.lstm * (config.lstm + 1)
+
+
 def build_network(
     config: NetworkConfig,
     observation_spaces: Mapping[str, Space],
     outputs: Mapping[str, Shape],
     generator: torch.Generator | None = None,
     late: Mapping[str, Space] | None = None,
+    noisy: bool = False,
 ) -> ModularNetwork | SplitNetwork:
     """A network from these observations to `outputs`; the same generator, the same weights.
 
-    `late` inputs join after the memory, if there is one; the `hidden` layers then follow them.
+    `late` inputs join after the memory, if there is one; the `hidden` layers then follow them. With
+    `noisy` all fully connected layers are `NoisyLinear`.
     """
     seen = without_masks(observation_spaces)
     with lend_seed(generator):
@@ -62,13 +74,15 @@ def build_network(
             separate = all(
                 _reader(config.image, _shape(space)) == "flat" for space in seen.values()
             )
-        owners = {name: _owner(name) if separate else "policy" for name in outputs}
+        owners = {name: _owner(name, outputs) if separate else "policy" for name in outputs}
         networks = {
             owner: _build_one(
                 config, seen, {n: s for n, s in outputs.items() if owners[n] == owner}, late or {}
             )
             for owner in dict.fromkeys(owners.values())
         }
+        for network in networks.values() if noisy else ():
+            make_noisy(network)
     return SplitNetwork(networks, owners) if len(networks) > 1 else next(iter(networks.values()))
 
 
@@ -93,7 +107,11 @@ def lend_seed(generator: torch.Generator | None) -> Iterator[None]:
         yield
 
 
-def _owner(output: str) -> str:
+def _owner(output: str, outputs: Iterable[str]) -> str:
+    """The network behind an output; Q-values beside a policy are apart from it, as values are."""
+    policy = not all(name.startswith(ESTIMATES) for name in outputs)
+    if policy and output.startswith(Q_VALUES):
+        return "value"
     return output if is_value(output) else "policy"
 
 

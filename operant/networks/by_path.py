@@ -34,6 +34,7 @@ from operant.core.objects import find, is_name
 from operant.core.spaces import Shape, Space
 from operant.networks.assemble import NetworkConfig, lend_seed, without_masks
 from operant.networks.custom import CustomNetwork
+from operant.networks.noisy import NoisyLinear
 
 ROWS = 2  # of the batch on which a new module is tried
 PLACE = ("observation_spaces", "outputs")  # the first two arguments, whatever they are called
@@ -116,6 +117,7 @@ def build_own_network(
     outputs: Mapping[str, Shape],
     generator: torch.Generator | None = None,
     late: Mapping[str, Space] | None = None,
+    noisy: bool = False,
 ) -> OwnNetwork:
     """A module of one's own for these spaces; the same generator, the same weights."""
     spaces = {**without_masks(observation_spaces), **(late or {})}
@@ -126,6 +128,11 @@ def build_own_network(
             module = type(config).make(dict(spaces), dict(outputs), **settings)
         if not isinstance(module, nn.Module):
             raise UsageError(f"{where}: gave a {type(module).__name__}; expected an nn.Module")
+        if noisy and not any(isinstance(part, NoisyLinear) for part in module.modules()):
+            raise UsageError(
+                f"{where}: has no noisy layer, and the agent explores by noise in weights; put "
+                f"operant.networks.NoisyLinear into it, or use --no-agent.noisy"
+            )
         network = OwnNetwork(where, module, tuple(spaces), outputs)
         with _in_eval_mode(module), torch.no_grad():
             _try_out(network, spaces, tuple(late or {}))

@@ -33,7 +33,10 @@ class SplitNetwork(nn.Module):
         self.owners = dict(owners)
         self.recurrent = any(network.recurrent for network in networks.values())
         self._asked: dict[tuple[str, ...] | None, dict[str, tuple[str, ...]]] = {}
-        self.behind(None)  # what learning asks for: known before anything is compiled
+        # What learning asks for, all or what one network gives: known before anything is compiled.
+        self.behind(None)
+        for network in networks:
+            self.behind(tuple(name for name, owner in owners.items() if owner == network))
 
     def forward(
         self,

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from operant.ops.returns import discounted as discounted
     from operant.ops.returns import gae as gae
     from operant.ops.returns import n_step as n_step
+    from operant.ops.returns import retrace as retrace
     from operant.ops.returns import vtrace as vtrace
     from operant.ops.value import dueling as dueling
     from operant.ops.value import expected_q as expected_q
     from operant.ops.value import greedy as greedy
     from operant.ops.value import huber as huber
+    from operant.ops.value import hysteretic as hysteretic
     from operant.ops.value import q_of as q_of
 
 __getattr__ = lazy_names(__name__)

@@ -129,6 +129,11 @@ class MultiCategorical:
         return mask is not None or not _equal(self.choices)
 
 
+def logits_of(probability: Tensor, least: float = 1e-6) -> Tensor:
+    """Logits whose softmax is `probability`, of which none counts as less than `least`."""
+    return probability.clamp(min=least).log()
+
+
 def masked_logits(x: Tensor, mask: Tensor | None) -> Tensor:
     """`x` with a hugely negative number at masked actions."""
     return x if mask is None else _fill_masked(x, _forbidden(mask))

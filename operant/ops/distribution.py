@@ -8,9 +8,9 @@ the device of the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -51,6 +51,28 @@ class NumpyPart(Protocol):
     ) -> tuple[Array, Array | None]: ...
 
 
+class Distribution(Protocol):
+    """A policy as agents see it: a function of what the network gives out."""
+
+    in_numpy: bool
+
+    @property
+    def parts(self) -> Mapping[str, Any]: ...  # by action name
+    @property
+    def outputs(self) -> Mapping[str, Shape]: ...
+    def sample(self, out: Tensors, masks: Tensors, generator: Generator) -> Tensors: ...
+    def mode(self, out: Tensors, masks: Tensors) -> Tensors: ...
+    def log_prob(self, out: Tensors, action: Tensors, masks: Tensors) -> Tensor: ...
+    def sample_numpy(
+        self, out: Arrays, generator: Generator, rows: tuple[int, int, int], log_prob: bool = True
+    ) -> tuple[Arrays, Array | None]: ...
+    def late(self, action: Tensors) -> Tensors: ...  # what the network must be told of actions
+    def evaluate(
+        self, out: Tensors, action: Tensors, masks: Tensors
+    ) -> tuple[Tensor, Tensor]: ...  # log-probabilities and entropies
+    def kl(self, p: Tensors, q: Tensors, masks: Tensors) -> Tensor: ...
+
+
 class ActionDistribution:
     """Independent parts by action name; a name that `masks` lacks is unmasked.
 
@@ -73,6 +95,10 @@ class ActionDistribution:
             if name in self.free_std:
                 shapes[FREE_STD + name] = shapes[POLICY + name]
         return shapes
+
+    def late(self, action: Tensors) -> Tensors:
+        """Nothing: parameters do not depend on the action that they are asked about."""
+        return {}
 
     def params(self, out: Tensors, name: str) -> Tensor:
         """The parameters `[..., P]` of one action."""

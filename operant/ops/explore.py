@@ -7,7 +7,7 @@ from gymnasium import spaces as gs
 from torch import Generator, Tensor
 
 from operant.core.experience import Tensors
-from operant.core.spaces import Space
+from operant.core.spaces import Shape, Space
 from operant.ops.distribution import distribution_for
 
 
@@ -44,3 +44,30 @@ def uniform(
             alike = torch.zeros(batch, parts[name].params, device=device)
             actions[name] = parts[name].sample(alike, masks.get(name), generator)
     return actions
+
+
+def normal_noise(shape: Shape, scale: float | Tensor, generator: Generator) -> Tensor:
+    """ε ~ N(0, σ²), σ = `scale`; a tensor gives each dimension of an action its own."""
+    return torch.randn(shape, generator=generator, device=generator.device) * scale
+
+
+def clipped_normal_noise(
+    shape: Shape, scale: float | Tensor, clip: float, generator: Generator
+) -> Tensor:
+    """clip(ε, -c, c) with ε ~ N(0, σ²) (arXiv:1802.09477, eq. 14)."""
+    return normal_noise(shape, scale, generator).clamp(-clip, clip)
+
+
+def uniform_noise(shape: Shape, scale: float | Tensor, generator: Generator) -> Tensor:
+    """ε ~ U(-s, s), s = `scale`; a tensor gives each dimension of an action its own."""
+    return (2 * torch.rand(shape, generator=generator, device=generator.device) - 1) * scale
+
+
+def ornstein_uhlenbeck(
+    noise: Tensor, scale: float | Tensor, theta: float, generator: Generator
+) -> Tensor:
+    """The noise after this one, x ← x - θ x + σ N(0, 1) (arXiv:1509.02971, section 7).
+
+    Zero is where an episode begins. With θ one it is Gaussian, with θ zero a random walk.
+    """
+    return noise - theta * noise + normal_noise(tuple(noise.shape), scale, generator)

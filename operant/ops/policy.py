@@ -6,6 +6,8 @@ policy has not moved. Elements where nothing was decided are left out by `masked
 
 from __future__ import annotations
 
+from math import log
+
 import torch
 from torch import Tensor
 
@@ -32,6 +34,11 @@ def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tens
     return torch.where(gain <= bound, gain, bound)
 
 
+def surrogate(log_ratio: Tensor, advantage: Tensor) -> Tensor:
+    """r A, the gain of TRPO (arXiv:1502.05477, eq. 14): r is exp(`log_ratio`), A the advantage."""
+    return log_ratio.exp() * advantage
+
+
 def kl_estimate(log_ratio: Tensor) -> Tensor:
     """KL(old, new) from actions of the old policy: (ratio - 1) - log ratio, never below zero.
 
@@ -43,6 +50,45 @@ def kl_estimate(log_ratio: Tensor) -> Tensor:
 def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
     """One where the ratio is more than `clip` from one, else zero."""
     return (torch.expm1(log_ratio).abs() > clip).to(log_ratio.dtype)
+
+
+def reduced(loss: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean loss of the elements that count, or the number that a criterion made of them."""
+    return masked_mean(loss, valid) if loss.dim() else loss
+
+
+def truncated_gradient(
+    log_prob: Tensor, behavior: Tensor, action: Tensor, advantage: Tensor, q: Tensor, bound: float
+) -> Tensor:
+    """Off-policy gradient by each probability: importance weights truncated, with the correction
+    of the bias (arXiv:1611.01224, eq. 9).
+
+    g(a) = [a = a_t] min(c, ρ(a)) A_t / π(a) + max(0, 1 − c / ρ(a)) (Q(s, a) − V(s)) with ρ = π/μ,
+    c `bound`, `log_prob` and `behavior` log π and log μ of all actions `[..., A]`, `q` Q(s, a) less
+    V(s). Where π(a) is zero, as for a masked action, so is g(a): no gradient passes there.
+    """
+    chosen = action.unsqueeze(-1)
+    log_ratio = log_prob - behavior
+    # ρ / π is 1 / μ, however small π has become.
+    weight = log_ratio.gather(-1, chosen).clamp(max=log(bound)) - log_prob.gather(-1, chosen)
+    correction = (1 - bound * (-log_ratio).exp()).clamp(min=0) * q
+    gradient = correction.scatter_add(-1, chosen, weight.exp() * advantage.unsqueeze(-1))
+    return torch.where(log_prob.exp() > 0, gradient, 0)
+
+
+def trust_region(gradient: Tensor, log_prob: Tensor, average: Tensor, bound: float) -> Tensor:
+    """The nearest to `gradient` of which KL(average, π) grows by at most `bound` (δ), to first
+    order (arXiv:1611.01224, eq. 11, 12).
+
+    z = g − max(0, (k·g − δ) / ‖k‖²) k, where k(a) = −π̄(a) / π(a) is the gradient of the KL
+    divergence by each probability; `log_prob` and `average` are log π and log π̄ `[..., A]`.
+    """
+    probability = log_prob.exp()
+    # As good as infinite, and yet its square is not.
+    k = -(average - log_prob).exp().clamp(max=1e6)
+    k = torch.where(probability > 0, k, 0)
+    excess = ((k * gradient).sum(-1, keepdim=True) - bound) / (k * k).sum(-1, keepdim=True)
+    return gradient - excess.clamp(min=0) * k
 
 
 def actor_critic_losses(

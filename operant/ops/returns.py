@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from operant.core.experience import beside
+
 
 def accumulate(x: Tensor, decay: Tensor) -> Tensor:
     """Solve y_t = x_t + decay_t * y_{t+1} from the end, past which y is zero.
@@ -44,28 +46,47 @@ def vtrace(
     rho: float = 1.0,
     c: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """V-trace targets of the value, and advantages of the policy (arXiv:1802.01561, eq. 1, §4.2).
+    """V-trace: v, the target of the value, and q of the actions taken (arXiv:1802.01561, eq. 1).
 
     v_t = V(s_t) + δ_t + γ c_t (v_{t+1} − V(s_{t+1})), δ_t = ρ_t (r_t + γ V(s_{t+1}) − V(s_t)),
-    ρ_t = min(ρ̄, π/μ), c_t = λ min(c̄, π/μ); the advantage is ρ_t (r_t + γ v_{t+1} − V(s_t)).
-    `log_ratio` is log π/μ: the log-probability of each action now less that when it was taken.
-    `trace` is λ as in `gae`.
+    ρ_t = min(ρ̄, π/μ), c_t = λ min(c̄, π/μ); q_t = r_t + γ v_{t+1}, which the policy gradient takes
+    (§4.2). `log_ratio` is log π/μ: the log-probability of each action now less that when it was
+    taken. `trace` is λ as in `gae`; of v_{t+1} − V(s_{t+1}), q_t takes the share λ, so that where π
+    is μ, q_t − V(s_t) is `gae`.
     """
     ratio = log_ratio.exp()
-    weight = ratio.clamp(max=rho)
-    error = weight * (reward + discount * next_value - value)
+    error = ratio.clamp(max=rho) * (reward + discount * next_value - value)
     ahead = accumulate(error, discount * trace * ratio.clamp(max=c))  # v_t - V_t
     later = torch.cat((ahead[1:], torch.zeros_like(ahead[:1])))
-    following = next_value + torch.where(trace > 0, later, 0)  # v_{t+1}
-    return value + ahead, weight * (reward + discount * following - value)
+    return value + ahead, reward + discount * (next_value + trace * later)
+
+
+def retrace(
+    log_ratio: Tensor,
+    reward: Tensor,
+    q: Tensor,
+    next_value: Tensor,
+    discount: Tensor,
+    trace: Tensor,
+) -> Tensor:
+    """Retrace targets of the actions taken (arXiv:1606.02647, eq. 3, 4; arXiv:1611.01224, eq. 5).
+
+    Q^ret_t = r_t + γ (V(s_{t+1}) + λ min(1, ρ_{t+1}) (Q^ret_{t+1} − Q(s_{t+1}, a_{t+1}))).
+    `q` is Q(s_t, a_t), `log_ratio` is log ρ_t = log π/μ of that action; `trace` is λ as in `gae`.
+    The ratio that carries row t + 1 back is that row's own: a_t is given, whatever its ratio.
+    """
+    ratio = log_ratio.exp().clamp(max=1)
+    carried = torch.cat((ratio[1:], torch.zeros_like(ratio[:1])))
+    return q + accumulate(reward + discount * next_value - q, discount * trace * carried)
 
 
 def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, n: int) -> Tensor:
     """n-step returns r_t + γ r_{t+1} + … + γ^n V(s_{t+n}) (Sutton and Barto 2018, eq. 7.1).
 
     The walk stops early where `ended` is true and at the last row, and takes the value there; a
-    zero discount makes that value count for nothing.
+    zero discount makes that value count for nothing. `next_value` may have further axes.
     """
+    reward, discount, ended = (beside(x, next_value) for x in (reward, discount, ended))
     target = reward + discount * next_value
     if n == 1 or len(reward) == 1:
         return target
@@ -74,6 +95,12 @@ def n_step(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor, 
         ahead = torch.where(stop, next_value[:-1], target[1:])
         target = torch.cat((reward[:-1] + discount[:-1] * ahead, target[-1:]))
     return target
+
+
+def at_stop(x: Tensor, ended: Tensor, n: int) -> Tensor:
+    """What `x` `[T, B, ...]` is in the row where the walk of `n_step` from each row stops."""
+    ones = torch.ones_like(ended, dtype=x.dtype)
+    return n_step(torch.zeros_like(ones), x, ones, ended, n)
 
 
 def discounted(reward: Tensor, next_value: Tensor, discount: Tensor, ended: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ value of an action is the sum over its parts, so the best action is the best of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 import torch
@@ -17,6 +17,12 @@ from operant.ops.categorical import forbidden_rows, from_rows, logit_rows, to_ro
 
 Q = "q."  # what outputs that hold Q-values begin with
 Choices = Mapping[str, Sequence[int]]
+Criterion = Callable[[Tensor, Tensor], Tensor]  # loss of predictions and targets
+
+
+def value_error(value: Tensor, target: Tensor) -> Tensor:
+    """½ (V − target)²."""
+    return squared(value - target)
 
 
 def squared(error: Tensor) -> Tensor:
@@ -24,11 +30,26 @@ def squared(error: Tensor) -> Tensor:
     return 0.5 * error**2
 
 
+def huber_loss(value: Tensor, target: Tensor) -> Tensor:
+    """`huber` of V − target."""
+    return huber(value - target)
+
+
 def huber(error: Tensor, delta: float = 1.0) -> Tensor:
     """½ δ² where |δ| ≤ Δ, else Δ (|δ| − ½ Δ), with Δ = `delta` (Huber, 1964)."""
     size = error.abs()
     near = size.clamp(max=delta)
     return near * (size - 0.5 * near)
+
+
+def hysteretic(guess: Tensor, target: Tensor, increase: float, decrease: float) -> Tensor:
+    """guess + rate (target - guess), rate = `increase` where that is a rise, else `decrease`.
+
+    Hysteretic learning (Matignon et al., IROS 2007, eq. 3) as a change of the target. A rate of one
+    is the target itself, zero leaves the guess as it is, bit for bit.
+    """
+    rate = torch.where(target > guess, increase, decrease)
+    return torch.lerp(guess, target, rate.to(guess.dtype))
 
 
 def q_of(q_values: Tensors, action: Tensors, choices: Choices) -> Tensor:

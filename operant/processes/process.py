@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
 import pickle
@@ -23,8 +24,10 @@ from operant.processes import worker
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 START_TIMEOUT = 300.0  # seconds to build what the process works with, such as environments
+WATCH_SECONDS = 0.5  # between two looks at whether a process is there that does not reply
 CLOSE_TIMEOUT = 5.0  # seconds to close it
 REBUILT: dict[str, type[Exception]] = {"UsageError": UsageError, "TrainingFault": TrainingFault}
+SERVER_EXIT = "operant.processes.server_exit"  # imported by the fork server
 Serve = Callable[[worker.Pipes, bytes], None]
 
 
@@ -61,10 +64,11 @@ class WorkerProcess:
         name: str,
         preload: Sequence[str] = (),
     ) -> None:
-        self.serve, self.name, self.preload = serve, name, [serve.__module__, *preload]
+        self.serve, self.name, self.preload = serve, name, [serve.__module__, SERVER_EXIT, *preload]
         self.start, self.stop = rows
         self.data = self._pickled(make)
         self.restart_times: list[float] = []
+        self.timeout = self.watch = math.inf  # set once it is ready
         self.progress: Callable[[], int] | None = None
         self.launch()
 
@@ -97,9 +101,13 @@ class WorkerProcess:
 
     def wait_ready(self) -> Any:
         """How the process describes what it has built, as soon as that is done."""
-        if not self.connection.poll(START_TIMEOUT):
+        ends: list[Any] = [self.connection, self.process.sentinel]
+        ready = connection.wait(ends, START_TIMEOUT)
+        if not ready:
             raise self.fault(f"hung for {START_TIMEOUT:g} s while starting", self.exit_report())
         try:
+            if self.connection not in ready and not self.connection.poll():
+                raise EOFError  # it ended, though children of its own may hold the connection
             description = self.connection.recv()
         except (EOFError, OSError):
             died = self.fault("died while starting", self.exit_report())
@@ -123,22 +131,34 @@ class WorkerProcess:
 
     def set_timeout(self, seconds: float) -> None:
         """How long `read_reply` waits."""
-        whole, fraction = divmod(seconds, 1)
+        self.timeout = seconds
+        self.watch = min(seconds, WATCH_SECONDS)
+        whole, fraction = divmod(self.watch, 1)
         with socket.socket(fileno=os.dup(self.fd)) as line:
             limit = struct.pack("ll", int(whole), int(fraction * 1e6) or int(whole == 0))
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
     def read_reply(self) -> bytes:
         """The reply to a command, empty if the process died; BlockingIOError after the timeout."""
+        waited, before = 0.0, self.progress and self.progress()
         while True:
-            before = self.progress and self.progress()
             try:
                 return os.read(self.fd, 1)
             except BlockingIOError:
-                if self.progress is None or self.progress() == before:
+                # The end of the file may be late: children of an environment hold the other end.
+                if self.has_ended() and not self.has_replied():
+                    return b""
+                now = self.progress and self.progress()
+                waited = waited + self.watch if now == before else 0.0
+                before = now
+                if waited >= self.timeout:
                     raise
             except OSError:
                 return b""
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return bool(connection.wait([self.process.sentinel], 0))
 
     def has_replied(self) -> bool:
         """Whether `read_reply` would return at once."""

@@ -101,9 +101,10 @@ def send_error(connection: Connection, error: BaseException) -> None:
 
 def set_up_process(pipes: Pipes) -> None:
     """Ignore the signals that are the parent's, send tracebacks of crashes, die with the parent."""
-    # The terminal sends Ctrl-C, and a scheduler its SIGTERM, to everyone; the parent decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # The terminal sends Ctrl-C and, when it is closed, SIGHUP to everyone, and a scheduler its
+    # SIGTERM; the parent decides.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     faulthandler.enable(pipes.traces.fileno())
     faulthandler.register(signal.SIGUSR1, pipes.traces.fileno())
     _die_with(pipes.parent)

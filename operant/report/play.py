@@ -15,6 +15,7 @@ from operant.core.errors import UsageError
 from operant.core.experience import TrajInfo
 from operant.core.protocols import Agent
 from operant.core.seeds import seed_for
+from operant.core.spaces import AGENTS
 from operant.envs.env_settings import EnvConfig
 from operant.envs.providers.catalog import MUJOCO, spec_of
 from operant.envs.providers.gymnasium import GymEnv, make_env
@@ -129,14 +130,17 @@ def _episode(env: GymEnv, agent: Agent, seed: int, limit: int) -> Generator[None
     """Play one episode without exploration, cut after `limit` steps."""
     observation, state = env.reset(seed), agent.initial_state(1)
     total, length, ended = 0.0, 0, False
+    each = dict.fromkeys(env.spaces.agents, 0.0)
     yield
     while not ended and length < limit:
         batch = tree.tensors(tree.map(lambda x: np.asarray(x)[None], observation))
         action, memo = agent.act(batch, state, explore=False)
         state = memo.hidden_state
-        observation, reward, terminated, truncated, _ = env.step(
+        observation, reward, terminated, truncated, info = env.step(
             {name: x[0].numpy() for name, x in action.items()}
         )
+        for i, name in enumerate(each):
+            each[name] += float(info[AGENTS]["reward"][i])
         total, length, ended = total + reward, length + 1, terminated or truncated
         yield
-    return TrajInfo(length, total)
+    return TrajInfo(length, total, agents=each or None)

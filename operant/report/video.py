@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from operant.core.errors import UsageError
+from operant.session.stop_signal import stop_signals
 
 Frame = np.ndarray[Any, np.dtype[np.uint8]]
 SUFFIXES = (".gif", ".mp4")
@@ -99,7 +100,7 @@ def _signals_wait() -> Iterator[None]:
         yield  # which gets no signals
         return
     came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = stop_signals()
     before = [signal.signal(n, lambda number, frame: came.append(number)) for n in numbers]
     try:
         yield

@@ -42,13 +42,15 @@ class AlternatingSampler(ChunkSampler):
         self.actor = agent.actor
         self.halves = Halves(halves)
         self.manager = JointManager(self.halves, halves[0].spaces, halves[0].frames_per_step)
-        self.cache, self.tracker = RolloutCache(plan.length), TrajTracker(self.manager.num_envs)
+        self.agents = self.manager.spaces.agents
+        self.cache = RolloutCache(plan.length)
+        self.tracker = TrajTracker(self.manager.num_envs, self.agents)
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
         self.collectors = [self._collector(i, plan) for i in range(2)]
         for one in self.collectors:
             one.start_envs(plan.seed, plan.decorrelate)
         seen = tree.map(lambda *x: np.concatenate(x), *(one.observation for one in self.collectors))
-        self.cache.adopt(chunk_for(agent, seen, plan.length))
+        self.cache.adopt(chunk_for(agent, seen, plan.length, len(self.agents)))
         for one, (start, stop) in zip(self.collectors, self.halves.bounds, strict=True):
             one.cache.adopt(tree.index(self.cache.arrays, (slice(None), slice(start, stop))))
             one.start_agent()
@@ -58,8 +60,7 @@ class AlternatingSampler(ChunkSampler):
         (start, stop), total = self.halves.bounds[i], self.manager.num_envs
         actor = copy(self.actor)  # the same network, but its own random generator
         actor.rows = rows = Rows(start, stop, total)
-        sums = self.tracker.rewards[start:stop], self.tracker.lengths[start:stop]
-        tracker, cache = TrajTracker(stop - start, *sums), RolloutCache(plan.length)
+        tracker, cache = self.tracker.part(start, stop), RolloutCache(plan.length)
         manager, stepper = self.halves.managers[i], self.halves.steppers[i]
         found = HalfCollector(manager, stepper, actor, cache, plan, rows, tracker)
         found.seconds = self.seconds

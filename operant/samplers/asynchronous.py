@@ -57,7 +57,8 @@ class AsyncSampler(ParallelSampler):
         self._settle()
         state = super().state_dict()
         if self.complete is not None:
-            chunk = tree.map(np.copy, dict(self.cache.arrays.items()))
+            fields = {k: x for k, x in self.cache.arrays.items() if x is not None}
+            chunk = tree.map(np.copy, fields)
             for x in chunk["final_observation"].values():
                 x[~chunk["replaced"]] = 0  # what nobody reads would differ from run to run
             state["pending"] = {

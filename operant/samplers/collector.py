@@ -12,7 +12,7 @@ import torch
 
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
-from operant.core.experience import EnvStep, Experience, Memo, Tensors, TrajInfo
+from operant.core.experience import Arrays, EnvStep, Experience, Memo, Tensors, TrajInfo
 from operant.core.protocols import Acting, EnvironmentManager, PausableManager, PlacedManager, Rows
 from operant.core.seeds import derived
 from operant.core.tree import Array
@@ -56,7 +56,7 @@ class Collector:
     ) -> None:
         self.manager, self.actor, self.cache, self.plan = manager, actor, cache, plan
         self.rows = rows or Rows(0, manager.num_envs, manager.num_envs)
-        self.tracker = tracker or TrajTracker(manager.num_envs)
+        self.tracker = tracker or TrajTracker(manager.num_envs, manager.spaces.agents)
         self.keep_going = keep_going
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
         self.active = np.ones(manager.num_envs, bool)
@@ -79,8 +79,7 @@ class Collector:
         # A vector environment does not know its place in a larger batch.
         placed = isinstance(self.manager, PlacedManager)
         self.observation = self.manager.reset(seed if placed else seed + self.rows.start)
-        self.tracker.rewards[:] = 0.0
-        self.tracker.lengths[:] = 0
+        self.tracker.clear()
         if max_decorrelation_steps > 0:
             self._decorrelate(derived(seed, max_decorrelation_steps), max_decorrelation_steps)
 
@@ -150,7 +149,10 @@ class Collector:
         """Store a step in the chunk; returns the episodes that it ended."""
         self.cache.agent_write(action, memo)
         limit = self.plan.reward_clip
-        self.cache.env_write(step, step.reward.clip(-limit, limit) if limit else None)
+        if limit and step.agents is not None:
+            self.cache.env_write(clip_each(step, step.agents, limit))
+        else:
+            self.cache.env_write(step, step.reward.clip(-limit, limit) if limit else None)
         if not self.plan.mid_batch_reset:
             self._pause(step.terminated | step.truncated)
         finished, t = self.tracker.add(step), self.cache.cursor - 1
@@ -164,6 +166,12 @@ class Collector:
 
 
 BaseCollector = Collector  # rlpyt's name
+
+
+def clip_each(step: EnvStep, agents: Arrays, limit: float) -> EnvStep:
+    """The step with every agent's reward within [-limit, limit], and their sum."""
+    each = agents["reward"].clip(-limit, limit)
+    return step._replace(reward=each.sum(-1), agents=agents | {"reward": each})
 
 
 def check_finite(chunk: Experience) -> None:

@@ -64,7 +64,7 @@ def evaluate(
 ) -> list[TrajInfo]:
     """`episodes` episodes, shared out evenly over the environments of `manager`."""
     envs = manager.num_envs
-    scores = _Scores(envs, episodes, max_steps)
+    scores = _Scores(envs, episodes, max_steps, manager.spaces.agents)
     state = agent.initial_state(envs)
     observation = manager.reset(seed)
     while scores.missing().any():
@@ -90,7 +90,10 @@ class _Scores:
     until the episode ends by itself or every environment with episodes left is as far.
     """
 
-    def __init__(self, envs: int, episodes: int, max_steps: int) -> None:
+    def __init__(
+        self, envs: int, episodes: int, max_steps: int, agents: tuple[str, ...] = ()
+    ) -> None:
+        self.agents = agents
         self.shares = np.array([episodes // envs + (b < episodes % envs) for b in range(envs)])
         self.played: list[list[TrajInfo]] = [[] for _ in range(envs)]
         self.max_steps = max_steps or np.inf
@@ -98,7 +101,7 @@ class _Scores:
 
     def begin(self) -> None:
         """New episodes begin everywhere."""
-        self.tracker = TrajTracker(len(self.played))
+        self.tracker = TrajTracker(len(self.played), self.agents)
         self.cut = np.zeros(len(self.played), bool)
 
     def add(self, step: EnvStep) -> None:

@@ -101,12 +101,13 @@ class ParallelSampler(ChunkSampler):
         for cache, chunk in zip(self.caches, b.chunks, strict=True):
             cache.adopt(chunk)
         self.cache = self.caches[0]
-        self.tracker = TrajTracker(self.layout.envs, b.rewards, b.lengths)
+        self.tracker = TrajTracker.over(b.sums, spaces.agents)
         for i, one in enumerate(self.pool.workers):
             self._attach(i, one)
 
     def _layout(self, spaces: Spaces) -> BufferLayout:
-        row = tree.map(lambda x: x[:0], example(self.agent, _blank(spaces)))
+        shown = example(self.agent, _blank(spaces), len(spaces.agents))
+        row = tree.map(lambda x: x[:0], shown)
         sizes = (len(self.bounds), self.bounds[-1][1], self.plan.length, self.chunk_count)
         return BufferLayout(*sizes, row, self.packed.layouts, self.actor.carried())
 
@@ -167,6 +168,7 @@ class ParallelSampler(ChunkSampler):
         running = ~part.first[0]
         for name in ("reward", "terminated", "truncated", "valid", "replaced"):
             getattr(part, name)[:] = 0
+        tree.map(lambda x: x.fill(0), part.agents)
         part.truncated[0] = part.replaced[0] = running
         tree.write(part.final_observation, 0, tree.index(part.observation, 0))
         part.first[1:] = True
@@ -207,14 +209,14 @@ class ParallelSampler(ChunkSampler):
         """The environments, the episodes under way and what to act on next."""
         state = super().state_dict()
         if self.actor is not self.agent.actor:  # else it is the agent's to save
-            state["generator"] = self.actor.carried()["generator"]
+            state |= _generators(self.actor.carried())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave; episodes that cannot be continued start anew."""
         super().load_state_dict(state)
-        if "generator" in state and self.actor is not self.agent.actor:
-            self.actor.carry_on({"generator": state["generator"]})
+        if self.actor is not self.agent.actor:
+            self.actor.carry_on(_generators(state))
 
 
 def _start_worker(make: Callable[[], EnvironmentManager], bound: tuple[int, int]) -> WorkerProcess:
@@ -224,7 +226,12 @@ def _start_worker(make: Callable[[], EnvironmentManager], bound: tuple[int, int]
 
 def _without_generator(carried: Arrays) -> Arrays:
     """What actors on two devices share: their random generators are of different kinds."""
-    return {name: x for name, x in carried.items() if name != "generator"}
+    return {name: x for name, x in carried.items() if name not in _generators(carried)}
+
+
+def _generators(carried: Arrays) -> Arrays:
+    """The state of the random generator, or of that of each of several agents."""
+    return {name: x for name, x in carried.items() if name.rpartition(".")[2] == "generator"}
 
 
 def _blank(spaces: Spaces) -> Arrays:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from operant.core.experience import Experience
 from operant.core.state import restore, state_of
@@ -22,7 +23,8 @@ class RewardNormalizer:
     In each environment, R ← γR + r at every valid step, from zero where an episode begins, as in
     Stable-Baselines3's VecNormalize and Gymnasium's NormalizeReward. A chunk's returns enter the
     statistics first, and then all of its rewards are divided by one number. The mean is not
-    subtracted: that would change which policy is the best one.
+    subtracted: that would change which policy is the best one. Those of several agents are divided
+    by the deviation of the return of their sum, and cut each.
     """
 
     def __init__(self, num_envs: int, gamma: float) -> None:
@@ -34,8 +36,10 @@ class RewardNormalizer:
         """The chunk `[T, B]` with its rewards normalised; the given one stays as it is."""
         self._add(self._returns(chunk)[chunk.valid.numpy()])
         scale = 1.0 / np.sqrt(self.variance + EPSILON)
-        reward = np.clip(chunk.reward.numpy() * scale, -LIMIT, LIMIT).astype(np.float32)
-        return chunk._replace(reward=torch.from_numpy(reward))
+        if chunk.agents is None:
+            return chunk._replace(reward=_scaled(chunk.reward, scale))
+        each = _scaled(chunk.agents["reward"], scale)
+        return chunk._replace(reward=each.sum(-1), agents=chunk.agents | {"reward": each})
 
     def _returns(self, chunk: Experience) -> Array:
         """The running return after each step `[T, B]`."""
@@ -67,3 +71,8 @@ class RewardNormalizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
         restore(self, state, "mean", "variance", "count", "returns")
+
+
+def _scaled(reward: Tensor, scale: float) -> Tensor:
+    scaled = np.clip(reward.numpy() * scale, -LIMIT, LIMIT).astype(np.float32)
+    return torch.from_numpy(scaled)

@@ -53,9 +53,7 @@ class RemoteCollector:
         self.caches = [RolloutCache(setup.plan.length) for _ in buffers.chunks]
         for cache, chunk in zip(self.caches, buffers.chunks, strict=True):
             cache.adopt(tree.index(chunk, (slice(None), slice(start, stop))))
-        tracker = TrajTracker(
-            stop - start, buffers.rewards[start:stop], buffers.lengths[start:stop]
-        )
+        tracker = TrajTracker.over(buffers.sums, manager.spaces.agents).part(start, stop)
         self.collector = Collector(
             manager, self.actor, self.caches[0], setup.plan, setup.rows, tracker, self.keep_going
         )

@@ -34,7 +34,8 @@ class SerialSampler(ChunkSampler):
         self.collector = Collector(manager, agent, self.cache, plan)
         self.tracker, self.seconds = self.collector.tracker, self.collector.seconds
         self.collector.start_envs(seed, decorrelate)
-        self.cache.adopt(chunk_for(agent, self.collector.observation, length))
+        agents = len(manager.spaces.agents)
+        self.cache.adopt(chunk_for(agent, self.collector.observation, length, agents))
         self.collector.start_agent()
 
     def obtain_samples(self, itr: int) -> tuple[Experience, list[TrajInfo]]:
@@ -51,14 +52,13 @@ class SerialSampler(ChunkSampler):
         self.manager.close()
 
 
-def chunk_for(agent: Agent, observation: Arrays, length: int) -> Experience:
+def chunk_for(agent: Agent, observation: Arrays, length: int, agents: int = 0) -> Experience:
     """Arrays for a chunk of such observations and of what this agent does with them."""
-    rows = example(agent, observation)
-    return laid_out(rows, length, len(rows.reward))
+    return laid_out(example(agent, observation, agents), length)
 
 
-def example(agent: Agent, observation: Arrays) -> Experience:
+def example(agent: Agent, observation: Arrays, agents: int = 0) -> Experience:
     """One row of such a chunk; without exploration, acting draws no random numbers."""
     count = len(next(iter(observation.values())))
     decision = agent.act(tree.tensors(observation), agent.initial_state(count), explore=False)
-    return rows_like(observation, *decision)
+    return rows_like(observation, *decision, agents)

@@ -14,6 +14,7 @@ from operant.memory.rollout import laid_out
 from operant.processes.shared_memory import Allocate
 from operant.processes.weights import TensorLayout
 from operant.samplers.collector import ACTIVITIES
+from operant.samplers.trajectory import Sums
 
 
 class BufferLayout(NamedTuple):
@@ -43,8 +44,7 @@ class SharedBuffers(NamedTuple):
     progress: Array  # [W] steps taken
     seconds: Array  # [W, activities] of the last chunk
     carried: Arrays  # [1 + W, ...] by name
-    rewards: Array  # [B] of the episodes under way
-    lengths: Array  # [B] of the episodes under way
+    sums: Sums  # of the episodes under way
     chunks: list[Any]  # Experience [T, B], as NumPy arrays
     weights: list[Tensor]
 
@@ -67,8 +67,7 @@ class SharedBuffers(NamedTuple):
             carried={
                 k: allocate((1 + workers, *x.shape), x.dtype) for k, x in layout.carried.items()
             },
-            rewards=array(envs, dtype="float64"),
-            lengths=array(envs),
+            sums=Sums.allocate(envs, _agents(layout.row), allocate),
             chunks=[
                 laid_out(layout.row, layout.length, envs, allocate) for _ in range(layout.chunks)
             ],
@@ -83,3 +82,8 @@ class SharedBuffers(NamedTuple):
     def write_carried(self, row: int, carried: Arrays) -> None:
         """Set one row of what actors carry on."""
         tree.write(self.carried, row, carried)
+
+
+def _agents(row: Experience) -> int:
+    """How many agents the record tells of; zero if it is of one."""
+    return 0 if row.agents is None else int(row.agents["reward"].shape[-1])

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from operant.agents.registry import agent_class
+from operant.agents.several_agents import SeparateAgents, SharedAgents
 from operant.containers.local import LocalWorker
 from operant.core.errors import UsageError
 from operant.core.objects import is_name
@@ -82,10 +83,11 @@ class PartsOfRun:
         outputs: Mapping[str, Shape],
         late: Mapping[str, Space] | None = None,
         members: int = 1,
+        noisy: bool = False,
     ) -> Network:
         """A network, or an ensemble, from the run's observations to `outputs`."""
         settings = self.config.network
-        wanted = self.spaces.observation, outputs, self.generator, late
+        wanted = self.spaces.observation, outputs, self.generator, late, noisy
         made: list[OwnNetwork] | list[ModularNetwork | SplitNetwork]
         if isinstance(settings, OwnNetworkConfig):
             made = [build_own_network(settings, *wanted) for _ in range(members)]
@@ -105,7 +107,14 @@ class PartsOfRun:
 def build_agent(config: RunConfig, spaces: Spaces) -> Agent:
     """The agent of a run, with networks and a memory for these spaces."""
     cls, parts = agent_class(config.algorithm), PartsOfRun(config, spaces)
-    agent: Agent = cls.create(parts, config.agent, seed_for(config.seed, "agent"))
+    seed, settings = seed_for(config.seed, "agent"), config.agent
+    agent: Agent
+    if config.agents == "shared":
+        agent = SharedAgents.create(parts, cls, settings, seed, config.agent_id)
+    elif config.agents == "separate":
+        agent = SeparateAgents.create(parts, cls, settings, seed)
+    else:
+        agent = cls.create(parts, settings, seed)
     return agent
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 
-from operant.core.errors import EnvironmentFault, UsageError
+from operant.core.errors import EnvironmentFault, UsageError, described
 from operant.core.protocols import EnvironmentManager
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import make_manager
@@ -25,8 +25,7 @@ def env_errors(env_id: str) -> Iterator[None]:
         known = str(error).startswith(FIELDS)
         raise UsageError(f"env.{error}" if known else str(error)) from None
     except Exception as error:  # whatever the environment's own constructor raises
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"env.id = {env_id!r}: cannot be made: {what}") from error
+        raise UsageError(f"env.id = {env_id!r}: cannot be made: {described(error)}") from error
 
 
 def named_manager(env: EnvConfig, seed: int, num_envs: int | None = None) -> EnvironmentManager:

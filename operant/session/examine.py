@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from operant.config import load_yaml
+from operant.core.durable import open_regular
 from operant.core.errors import CheckpointError, UsageError
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import open_regular
 from operant.session.checkpoint.finite import not_finite
 from operant.session.log import METRICS, TIMING, read_metrics
-from operant.session.run_directory import CONFIG, DONE, PROVENANCE, check_plain, holder
-
-CHECKPOINTS = "checkpoints"
+from operant.session.run_directory import (
+    CHECKPOINTS,
+    CONFIG,
+    DONE,
+    PROVENANCE,
+    check_plain,
+    holder,
+)
+from operant.session.same_run import changes
+from operant.session.versions import other_versions
 
 
 class Finding(NamedTuple):
@@ -59,7 +66,7 @@ def examine(run: Path) -> Diagnosis:
         if not any(problem.fault for problem in problems):
             usable.append(found)
     if usable:
-        findings += _log_against(run, usable[-1])
+        findings += [*_log_against(run, usable[-1]), *_differences(run, usable[-1])]
     return Diagnosis(findings, _resumes(run, usable))
 
 
@@ -100,10 +107,6 @@ def _checkpoint(found: checkpoint.Checkpoint) -> Iterator[Finding]:
     if broken := not_finite(agent):
         names = ", ".join(broken[:3])
         yield Finding(True, f"{found.path}: {names} hold NaN or infinity")
-    for name, version in sorted(found.manifest["versions"].items()):
-        here = importlib.metadata.version(name)
-        if version != here:
-            yield Finding(False, f"{found.path}: was written with {name} {version}, here is {here}")
     for reason in found.manifest["reasons"]:
         yield Finding(False, f"{found.path}: not exact: {reason}")
 
@@ -118,6 +121,16 @@ def _log_against(run: Path, newest: checkpoint.Checkpoint) -> Iterator[Finding]:
             yield Finding(True, f"{run / name}: {lost}")
         elif sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
             yield Finding(True, f"{run / name}: was altered since {newest.path.name}")
+
+
+def _differences(run: Path, newest: checkpoint.Checkpoint) -> Iterator[Finding]:
+    """Libraries and settings that are not those of the newest checkpoint."""
+    for version in other_versions(newest.manifest["versions"]):
+        yield Finding(False, f"{newest.path}: was saved with {version}")
+    with suppress(UsageError):  # told before
+        for change in changes(newest.manifest, load_yaml(run / CONFIG)):
+            remedy = "; resuming needs --force" if change.decisive else ""
+            yield Finding(False, f"{run / CONFIG}: {change} at {newest.path.name}{remedy}")
 
 
 def _resumes(run: Path, usable: list[checkpoint.Checkpoint]) -> str:

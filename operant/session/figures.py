@@ -22,6 +22,10 @@ def summary(episodes: list[TrajInfo]) -> Metrics:
         "eval/std_reward": float(np.std(rewards)),
         "eval/mean_ep_length": float(np.mean([e.length for e in episodes])),
     }
+    names = episodes[0].agents or {}
+    for name in names:
+        each = [(e.agents or {})[name] for e in episodes]
+        metrics[f"eval/mean_reward/{name}"] = float(np.mean(each))
     if any(e.success is not None for e in episodes):
         metrics["eval/success_rate"] = float(np.mean([bool(e.success) for e in episodes]))
     return metrics

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from operant.core.durable import open_regular
 from operant.core.errors import UsageError
-from operant.session.checkpoint.durable import open_regular
 
 if TYPE_CHECKING:
     from operant.session.tensorboard_file import EventFile
 
 METRICS, TIMING, EVENTS = "metrics.jsonl", "timing.jsonl", "tensorboard"
+MAX_STEP = 2**63 - 1
+_NONE = type(None)
 COUNTERS = ("time/total_timesteps", "time/iterations")  # under `time/`, but not times
 Series = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
 
@@ -91,7 +93,7 @@ def read_metrics(run: Path) -> dict[str, Series]:
     points: dict[str, list[tuple[int, float]]] = {}
     for name in (METRICS, TIMING):
         for line in _lines(run / name):
-            step = int(line.pop("step"))
+            step = line.pop("step")
             for key, value in line.items():
                 points.setdefault(key, []).append((step, math.nan if value is None else value))
     return {key: _series(found) for key, found in points.items()}
@@ -114,11 +116,26 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             if not raw.endswith(b"\n"):
                 return  # the writer was killed, or is still writing
             try:
-                line = json.loads(raw)
-                int(line["step"])
-            except (ValueError, TypeError, KeyError):
+                yield _numbers(json.loads(raw))
+            except (ValueError, RecursionError):
                 raise UsageError(f"{path}:{number}: not a line of metrics") from None
-            yield line
+
+
+def _numbers(line: Any) -> dict[str, Any]:
+    """A line of metrics; a ValueError if it has no step, or what is no number."""
+    numbers = isinstance(line, dict) and all(type(x) in (int, float, _NONE) for x in line.values())
+    step = line.get("step") if numbers else None
+    if step is None or not -MAX_STEP <= step <= MAX_STEP or step != int(step):
+        raise ValueError
+    values = {name: None if x is None else _bounded(x) for name, x in line.items()}
+    return values | {"step": int(step)}
+
+
+def _bounded(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError from None
 
 
 class LogFile:

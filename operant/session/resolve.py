@@ -17,6 +17,7 @@ from operant.agents.registry import agent_class
 from operant.core import tree
 from operant.core.errors import UsageError
 from operant.core.objects import is_local
+from operant.core.several import spaces_of
 from operant.core.spaces import Spaces, is_mask
 from operant.envs.env_settings import EnvConfig
 from operant.envs.managers.choose import cores, native
@@ -27,7 +28,7 @@ from operant.networks.precision import resolve_precision
 from operant.ops.distribution import masks_of
 from operant.ops.explore import uniform
 from operant.session.machine import given_threads
-from operant.session.run_settings import RunConfig
+from operant.session.run_settings import RunConfig, Sharing
 
 PROBE_SECONDS = 0.25  # for measuring how long a step of the environment takes
 SLOW_STEP = 100e-6  # seconds of a step above which a process that waits for it pays
@@ -50,6 +51,7 @@ def resolve(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, str]:
     """The configuration with every `auto` and 0 replaced, and the reasons, one a line."""
     reward_discount(config)  # refused before an environment's step is measured
     device = resolve_device(config.device)
+    config = replace(config, agents=choose_sharing(config, spaces))
     changes, why_sampler = choose_sampler(config, device)
     config = replace(config, device=device, **changes)
     images = any(len(s.shape or ()) > 1 for k, s in spaces.observation.items() if not is_mask(k))
@@ -80,6 +82,21 @@ def resolve_device(device: str) -> str:
         first = str(error).splitlines()[0]
         raise UsageError(f"device = {device!r}: {first}; expected cpu, cuda …") from error
     return chosen
+
+
+def choose_sharing(config: RunConfig, spaces: Spaces) -> Sharing:
+    """How several agents are learned: by an agent made for that, by one for each, or for all."""
+    whole, asked = getattr(agent_class(config.algorithm), "for_several", False), config.agents
+    if asked in ("shared", "separate") and (whole or not spaces.agents):
+        one, all_ = f"{config.env.id} has one agent", f"{config.algorithm} learns for all of them"
+        raise UsageError(f"agents = {asked!r}: {all_ if whole else one}; leave agents = 'auto'")
+    if asked == "auto":
+        each = [spaces_of(spaces, name) for name in spaces.agents]
+        same = all(x == each[0] for x in each)
+        asked = "joint" if whole or not each else "shared" if same else "separate"
+    if config.agent_id and asked != "shared":
+        raise UsageError(f"agent_id = True: is for a policy that is shared; agents = {asked!r}")
+    return asked
 
 
 def reward_discount(config: RunConfig) -> float | None:

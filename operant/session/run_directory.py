@@ -8,7 +8,6 @@ A run holds `config.yaml`, `run.json` (its provenance), `spaces.json` (of its en
 from __future__ import annotations
 
 import fcntl
-import importlib.metadata
 import os
 import platform
 import re
@@ -20,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from operant import __version__
+from operant.core.durable import open_regular
 from operant.core.errors import UsageError, suggest
-from operant.session.checkpoint.durable import open_regular
+from operant.session.versions import versions
 
 CONFIG, PROVENANCE, DONE, LOCK = "config.yaml", "run.json", "done.json", "run.lock"
-LIBRARIES = ("torch", "numpy", "gymnasium")
+CHECKPOINTS = "checkpoints"
 
 
 def create_run(root: Path, name: str) -> Path:
@@ -34,7 +33,7 @@ def create_run(root: Path, name: str) -> Path:
     Whole, since an environment may change the current directory.
     """
     root = root.absolute()
-    if root.exists() and not root.is_dir():
+    if _exists(root) and not root.is_dir():
         raise UsageError(f"{root}: is a file; expected a directory for runs")
     stem = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
     count = 1
@@ -97,9 +96,7 @@ def provenance(
         "env": env,
         "seed": seed,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "operant": __version__,
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in LIBRARIES},
+        **versions(),
         "platform": platform.platform(),
         "git": _git(Path.cwd()),
     }
@@ -154,16 +151,25 @@ def check_plain(run: Path) -> None:
 
 def _named_run(path: Path, root: Path) -> Path:
     for candidate in (path, root / path):
-        if is_run(candidate):
+        if _exists(candidate) and is_run(candidate):
             return candidate.resolve()  # a link to a run is the user's own, one in it is not
-    if path.exists():
+    if _exists(path):
         raise UsageError(f"{path}: is not a run; expected a directory with {CONFIG}")
     runs = [run.name for run in _runs(root)]
     raise UsageError(f"{path}: no such run{suggest(path.name, runs)}")
 
 
+def _exists(path: Path) -> bool:
+    """Whether there is such a file or directory; false of what no path can be."""
+    try:
+        return path.exists()
+    except OSError:  # the name is too long
+        return False
+
+
 def _runs(root: Path) -> list[Path]:
-    return [path for path in root.iterdir() if is_run(path)] if root.is_dir() else []
+    known = _exists(root) and root.is_dir()
+    return [path for path in root.iterdir() if is_run(path)] if known else []
 
 
 def _check_writable(run: Path) -> None:

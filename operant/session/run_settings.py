@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from operant.agents.registry import AGENTS, agent_name, config_class
 from operant.config import to_tree
-from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range, check
+from operant.core.config import AgentConfig, Config, Count, CountOrZero, Positive, Range
 from operant.core.errors import UsageError, suggest
 from operant.core.objects import is_name, name_of
 from operant.envs.env_settings import EnvConfig
@@ -22,8 +22,10 @@ PATH = "path"  # what names a network of one's own among its settings
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 SamplerName = Literal["auto", "serial", "parallel", "alternating", "async"]
 Switch = Literal["off", "on", "auto"]
+Sharing = Literal["auto", "joint", "shared", "separate"]
 # torch ends the process without an error when the system cannot start so many threads.
 Threads = Annotated[int, Range(0, 1024)]
+RandomSteps = Annotated[int, Range(0, 1_000_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +35,6 @@ class EvalConfig(Config):
     every: CountOrZero | None = 0  # environment steps between evaluations; 0: a tenth; none: never
     episodes: Count = 20  # episodes of each evaluation
     max_steps: CountOrZero = 0  # steps after which an episode is cut; 0: only without a time limit
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check("every", self.every, CountOrZero)  # ranges inside of a union are not looked at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,9 @@ class RunConfig(Config):
     threads: Threads = 0  # PyTorch CPU threads; 0: OMP_NUM_THREADS, or by the network's size
     compile: Switch = "auto"  # use torch.compile for gradient steps; auto: in long runs on vectors
     sampler: SamplerName = "auto"  # which processes act and step; auto: by the time of a step
-    decorrelate: CountOrZero = 0  # maximum random steps in each environment before training starts
+    decorrelate: RandomSteps = 0  # maximum random steps in each environment before training starts
+    agents: Sharing = "auto"  # policies of several agents: shared, separate or joint; auto: by task
+    agent_id: bool = False  # tell a shared policy for which agent it acts, one-hot
     mid_batch_reset: bool = True  # reset environments at once, not only at the next rollout
     log_every: Count = 1_000  # environment steps between lines of the metric log
     callbacks: tuple[str, ...] = ()  # module:Name(arguments) of code to call; also --callback NAME
@@ -115,6 +115,8 @@ def split_network(tree: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The network of one's own that settings name, or an empty string, and the other settings."""
     settings = dict(tree)
     given = settings.get("network")
+    if given == "":
+        raise UsageError("network = '': expected the module and name of a network, or no `network`")
     if isinstance(given, str) or callable(given):
         return name_of(settings.pop("network")), settings
     if isinstance(given, Mapping) and PATH in given:
@@ -125,7 +127,7 @@ def split_network(tree: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def with_network(tree: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The settings with this network of one's own, in place of another and that one's settings."""
-    return dict(tree) if split_network(tree)[0] == path else {**tree, "network": path}
+    return dict(tree) if path and split_network(tree)[0] == path else {**tree, "network": path}
 
 
 def split_algorithm(tree: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:

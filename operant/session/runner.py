@@ -167,12 +167,17 @@ class Runner:
         """Metrics of the epoch, under the names that Stable-Baselines3 made common."""
         episodes, learned = self.container.drain()
         self.iterations += 1
-        self.window += [[e.reward, e.length, float(e.success or 0)] for e in episodes]
+        self.window += [
+            [e.reward, e.length, float(e.success or 0), *(e.agents or {}).values()]
+            for e in episodes
+        ]
         self.window = self.window[-WINDOW:]
         metrics: Metrics = {}
         if self.window:
-            rewards, lengths, _ = np.mean(self.window, axis=0).tolist()
+            rewards, lengths, _, *each = np.mean(self.window, axis=0).tolist()
             metrics |= {"rollout/ep_rew_mean": rewards, "rollout/ep_len_mean": lengths}
+            names = self.container.sampler.manager.spaces.agents
+            metrics |= {f"rollout/ep_rew_mean/{k}": x for k, x in zip(names, each, strict=True)}
         if any(e.success is not None for e in episodes):
             metrics["rollout/success_rate"] = float(np.mean(self.window, axis=0)[2])
         for name in ("exploration_rate", "staleness"):

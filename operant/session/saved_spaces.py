@@ -31,7 +31,14 @@ def read_interface(run: Path) -> Interface | None:
         return None
     try:
         return Interface.from_json(json.loads(path.read_text("utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+        RecursionError,
+    ) as error:
         what = " ".join(str(error).split())[:200]
         raise CheckpointError(
             f"{path}: does not describe spaces ({type(error).__name__}: {what}); remove it, and "

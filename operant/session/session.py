@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from operant.config import dump_yaml, from_tree
+from operant.core.durable import Durable
 from operant.core.errors import CheckpointError, UsageError
 from operant.core.protocols import Agent
 from operant.session import run_directory as rundir
 from operant.session.build import Trial
 from operant.session.checkpoint import checkpoint
-from operant.session.checkpoint.durable import Durable
 from operant.session.checkpoint.finite import not_finite
+from operant.session.extend import extend
 from operant.session.log import METRICS
 from operant.session.run_settings import (
     RunConfig,
@@ -29,12 +30,13 @@ from operant.session.run_settings import (
     split_algorithm,
     split_network,
 )
+from operant.session.same_run import SETTINGS, check_same_run
 from operant.session.saved_spaces import SPACES, spaces_text
 from operant.session.start_from import check_kind, take_weights
 from operant.session.trust import SIGNATURE, read_tree, sign
 from operant.session.try_out import check_memory, try_out
 
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS = rundir.CHECKPOINTS
 ERROR = "error.txt"  # the traceback of what ended a run
 MAX_FAILED_SAVES = 3  # checkpoints in a row that fail before the run does
 
@@ -46,6 +48,7 @@ class Session:
         self.run, self.trial, self.config = run, trial, trial.config
         self.failed_saves = 0  # in a row
         self.made = False  # whether this session made the directory
+        self.settings = dump_yaml(as_file(trial.config))  # as in the configuration file
         self._lock = ExitStack()
 
     @classmethod
@@ -83,11 +86,21 @@ class Session:
         return session
 
     @classmethod
-    def open(cls, run: Path, trust: bool = False) -> Self:
-        """A run directory that exists, to resume it; `trust`: with code that others named."""
+    def open(
+        cls, run: Path, trust: bool = False, force: bool = False, steps: int | None = None
+    ) -> Self:
+        """A run directory that exists, to resume it; with `steps`, for so long.
+
+        `trust`: with code that others named. `force`: with settings that make it another run.
+        """
         config = read_config(run / rundir.CONFIG, trust)
+        check_same_run(run, as_file(config), force, warn)
         _check_begun(run)
-        return cls(run, try_out(config))
+        if steps is not None:
+            config = extend(run, config, steps, warn)
+        session = cls(run, try_out(config))
+        session.settings = dump_yaml(as_file(config))
+        return session
 
     def __enter__(self) -> Self:
         self._lock.enter_context(rundir.lock(self.run))
@@ -126,7 +139,15 @@ class Session:
             current = state()
             broken = not_finite(current.get("container", {}).get("agent", {}))
             why = reasons()
-            checkpoint.save(self.checkpoints, step, current, keep=keep, reasons=why, broken=broken)
+            checkpoint.save(
+                self.checkpoints,
+                step,
+                current,
+                keep=keep,
+                reasons=why,
+                broken=broken,
+                extra={SETTINGS: self.settings},
+            )
             self.failed_saves = 0
         except (CheckpointError, OSError) as error:
             self.failed_saves += 1
@@ -182,11 +203,15 @@ def _start_from(agent: Agent, run: Path) -> dict[str, Any]:
 def _check_begun(run: Path) -> None:
     """Refuse to begin anew what was to start from another run, and was ended before its save."""
     about = run / rundir.PROVENANCE
-    origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
-    if origin and not checkpoint.listing(run / CHECKPOINTS):
+    try:
+        origin = json.loads(about.read_bytes()).get("from") if about.exists() else None
+        named = origin["run"] if origin else ""
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise UsageError(f"{about}: is not what a run writes there; remove it to go on") from None
+    if named and not checkpoint.listing(run / CHECKPOINTS):
         raise CheckpointError(
-            f"{run}: was to start from the weights of {origin['run']} and ended before it saved "
-            f"them; train it again with --from {origin['run']}"
+            f"{run}: was to start from the weights of {named} and ended before it saved "
+            f"them; train it again with --from {named}"
         )
 
 
@@ -211,7 +236,7 @@ def _write(path: Path, text: str) -> None:
     """Write to a temporary file and rename it: a file of a run is complete or not there."""
     files, temporary = Durable(), path.with_name(f".{path.name}")
     temporary.unlink(missing_ok=True)
-    files.write(temporary, [text.encode()])
+    files.write(temporary, [text.encode("utf-8", "backslashreplace")])
     files.rename(temporary, path)
 
 

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while a run trains."""
+"""SIGINT, SIGTERM and SIGHUP while a run trains."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from types import FrameType
 
 STOPPING = b"\noperant: stopping after this update; a second signal quits at once\n"
 ABANDONED = b"\noperant: stopping; the update that was being compiled is left out\n"
+
+
+def stop_signals() -> list[int]:
+    """The signals that end a command: Ctrl-C, a scheduler's, and that of a terminal that closes.
+
+    The last one not where it is ignored, as under nohup.
+    """
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if ignored else [signal.SIGHUP])]
 
 
 class CompilationStopped(KeyboardInterrupt):
@@ -50,7 +59,7 @@ class StopSignal:
             yield  # only the main thread can handle signals
             return
         with ExitStack() as stack:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in stop_signals():
                 stack.callback(signal.signal, number, signal.signal(number, handle))
             if compiled:
                 stack.enter_context(self._watched_compiler())

@@ -36,4 +36,5 @@ def has_time_limit(config: RunConfig, manager: EnvironmentManager) -> bool:
         return True
     spec = getattr(simulator, "spec", None)
     both = (spec, getattr(spec, "config", None))  # where EnvPool has it
-    return any(getattr(settings, "max_episode_steps", None) for settings in both)
+    own = getattr(getattr(simulator, "unwrapped", None), "horizon", None)  # of several agents
+    return bool(own) or any(getattr(settings, "max_episode_steps", None) for settings in both)

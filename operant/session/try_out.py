@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from operant.config import dump_yaml
 from operant.core.errors import UsageError
+from operant.core.experience import Tensors
 from operant.core.protocols import Agent, EnvironmentManager
 from operant.core.seeds import seed_for
 from operant.core.spaces import Space, Spaces
@@ -18,8 +20,9 @@ from operant.envs.env_checks import check_quickly
 from operant.envs.interface import Interface
 from operant.envs.managers.simple import SimpleEnvManager
 from operant.memory.replay import check_room
-from operant.memory.replay_settings import Footprint, ReplayConfig, footprint
+from operant.memory.replay_settings import Footprint, UniformReplayConfig, footprint
 from operant.memory.storage import free_space
+from operant.networks.assemble import NetworkConfig, min_weights
 from operant.session.build import Trial, build_agent
 from operant.session.env_errors import named_manager
 from operant.session.machine import prepare
@@ -32,6 +35,8 @@ from operant.session.vector_env import fit_vector
 
 FLAGS_PER_STEP = 4  # booleans of the record: first, terminated, truncated, valid
 COPIES_OF_WEIGHTS = 4  # weights, gradients and Adam's two moments
+BYTES_OF_WEIGHT = 4
+BATCH = "batch of a gradient step"
 ON_DISK = "replay buffer, when full, on disk"
 
 
@@ -64,11 +69,21 @@ def agent_for(config: RunConfig, spaces: Spaces) -> tuple[RunConfig, Agent]:
 def _agent(config: RunConfig, spaces: Spaces) -> Agent:
     where = f"{config.algorithm} on {config.env.id}"
     try:
+        _check_sizes(config)
         return build_agent(config, spaces)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     except (RuntimeError, MemoryError, OverflowError) as error:  # sizes that torch cannot make
         raise UsageError(f"{where}: the network cannot be made: {error}; lower its sizes") from None
+
+
+def _check_sizes(config: RunConfig) -> None:
+    """Refuse a network that this machine has no memory for; the system would kill the process."""
+    if not isinstance(config.network, NetworkConfig):
+        return
+    needed = BYTES_OF_WEIGHT * COPIES_OF_WEIGHTS * min_weights(config.network)
+    if needed > installed():
+        raise MemoryError(f"its weights need {human(needed)}, and here are {human(installed())}")
 
 
 def one_environment(config: RunConfig) -> EnvironmentManager:
@@ -106,7 +121,7 @@ def preview(config: RunConfig) -> str:
 def check_memory(trial: Trial) -> None:
     """Refuse a run that this machine has no memory for, or whose replay buffer is too small."""
     config = trial.config
-    replay = config.agent if isinstance(config.agent, ReplayConfig) else None
+    replay = config.agent if isinstance(config.agent, UniformReplayConfig) else None
     try:
         if replay is not None:
             check_room(replay.replay_size, config.agent.length, config.env.num_envs)
@@ -115,21 +130,26 @@ def check_memory(trial: Trial) -> None:
         raise UsageError(f"agent.{error}") from None
     needed = memory_needed(trial)
     needed.pop(ON_DISK, None)
-    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     total = needed.pop("total")
-    if total > installed:
+    if total > installed():
         largest = max(needed, key=lambda name: needed[name])
         remedy = (
             "" if replay is None else "agent.replay_size, or name a disk in agent.replay_dir; or "
         )
+        batch = "agent.batch_size, " if largest == BATCH else ""
         raise UsageError(
             f"the run needs {human(total)} of memory, {human(needed[largest])} of it for the "
-            f"{largest}, and this machine has {human(installed)}; lower {remedy}env.num_envs, "
-            f"agent.length or the size of the network"
+            f"{largest}, and this machine has {human(installed())}; lower {batch}{remedy}"
+            f"env.num_envs, agent.length or the size of the network"
         )
 
 
-def _check_disk(trial: Trial, replay: ReplayConfig | None) -> None:
+def installed() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _check_disk(trial: Trial, replay: UniformReplayConfig | None) -> None:
     if replay is None or not replay.replay_dir:
         return
     size, free = replay_needed(trial).rows, free_space(replay.replay_dir)
@@ -155,8 +175,9 @@ def memory_needed(trial: Trial) -> dict[str, int]:
     row += sum(x.nbytes for x in agent.initial_state(1).values())
     sizes["rollout"] = (config.agent.length + 1) * config.env.num_envs * (row + observation)
     on_disk = {}
-    if isinstance(config.agent, ReplayConfig):
+    if isinstance(config.agent, UniformReplayConfig):
         rows, priorities = replay_needed(trial)
+        sizes[BATCH] = config.agent.batch_size * (row + observation)
         sizes |= {"priorities": priorities} if priorities else {}
         if config.agent.replay_dir:
             on_disk[ON_DISK] = rows
@@ -168,9 +189,18 @@ def memory_needed(trial: Trial) -> dict[str, int]:
 def replay_needed(trial: Trial) -> Footprint:
     """Bytes of the replay buffer of a run, when it is full."""
     config, spaces, agent, *_ = trial
-    assert isinstance(config.agent, ReplayConfig)
+    assert isinstance(config.agent, UniformReplayConfig)
     state, envs = agent.initial_state(1), config.env.num_envs
-    return footprint(config.agent, spaces, state, envs, config.agent.length)
+    _, memo = agent.act(_zeros(spaces), state, explore=False)  # draws and counts nothing
+    return footprint(config.agent, spaces, state, envs, config.agent.length, memo.tensors)
+
+
+def _zeros(spaces: Spaces) -> Tensors:
+    """One row of observations."""
+    return {
+        name: torch.from_numpy(np.zeros((1, *(space.shape or ())), space.dtype or np.int64))
+        for name, space in spaces.observation.items()
+    }
 
 
 def _nbytes(space: Space) -> int:

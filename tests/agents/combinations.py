@@ -32,6 +32,11 @@ ACTIONS: dict[str, ActionKind] = {
     "Box": "box",
     "Dict": "dict",
 }
+DISCRETE_PARTS = {
+    "Discrete": ("action", "Discrete(3)"),
+    "MultiDiscrete": ("action", "MultiDiscrete([3 2])"),
+    "Dict": ("choice", "Discrete(3)"),
+}
 PIXELS = 2  # across, for each number that an image shows
 
 BOX = "Box(-1.0, 1.0, ({},), float32)"
@@ -39,6 +44,19 @@ NO_LIST = (
     "action {!r} is {}: DQN takes the best of finitely many actions, and a Box has no such list; "
     "use sac or ppo"
 )
+NO_GRADIENT = (
+    "action {!r} is {}: a deterministic policy follows the gradient of Q by the action, and a "
+    "discrete action has none; use sac, ppo or dqn"
+)
+ONE_DISCRETE = (
+    "{}: ACER learns the Q-value of each choice of one Discrete action, over which it takes "
+    "expectations; use ppo, or list all choices as one Discrete in a wrapper"
+)
+SEVERAL = {
+    "MultiDiscrete": "action 'action' is MultiDiscrete([3 2])",
+    "Box": f"action 'action' is {BOX.format(2)}",
+    "Dict": "actions 'amount', 'choice' are several",
+}
 NO_MASK = (
     "observation 'action_mask': action 'action' is {}, and only discrete actions can be masked; "
     "take the mask out of the observation"
@@ -48,16 +66,33 @@ OFF_POLICY = {"length": 3, "learning_starts": 100, "batch_size": 64, "sequence":
 LEARNING: dict[str, dict[str, Any]] = {  # what solves the probe
     "a2c": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
     "ppo": {"length": 16, "lr": Schedule(0.01, 0, 6000), "minibatch": 128, "epochs": 8},
+    "trpo": {"length": 16, "max_kl": 0.1, "lr": Schedule(0.01), "minibatch": 128},
+    "vtrace": {"length": 3, "lam": 0.9, "entropy_coef": 0.03, "normalize_advantage": True},
+    "acer": {"length": 6, "learning_starts": 100, "lr": Schedule(5e-3)},
     "dqn": OFF_POLICY | {"epsilon": Schedule(1.0, 0.1, 1000), "target_every": 20},
+    "ddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.5, "critics": 2, "exploration_scale": 0.2}
+    | {"learning_starts": 200},
+    "maddpg": OFF_POLICY
+    | {"tau": 0.05, "updates_per_step": 0.25, "exploration_scale": 0.3, "lr": 3e-3},
     "sac": OFF_POLICY | {"tau": 0.05, "updates_per_step": 0.25, "alpha": 0.1},
 }
-STEPS = {"a2c": 16_000, "ppo": 6_000, "dqn": 3_200, "sac": 3_200}  # that this takes at most
+STEPS = {  # that this takes at most
+    **{"a2c": 16_000, "ppo": 6_000, "trpo": 8_000, "vtrace": 16_000, "acer": 8_000},
+    **{"dqn": 3_200, "ddpg": 3_200, "maddpg": 3_200, "sac": 3_200},
+}
 # One update after 32 steps, the first half of which are random.
 SOON = {"learning_starts": 16, "batch_size": 8, "updates_per_step": 1 / 16, "sequence": 4}
 GLIMPSE: dict[str, dict[str, Any]] = {
     "a2c": {"entropy_coef": 0.03},
     "ppo": {"minibatch": 16, "epochs": 1},
+    "trpo": {"minibatch": 16, "epochs": 1},
+    "vtrace": {"entropy_coef": 0.03},
+    "acer": {"learning_starts": 16, "batch_size": 8},
     "dqn": SOON | {"epsilon": Schedule(1.0, 0.1, 32)},
+    "rainbow": SOON,
+    "ddpg": SOON,
+    "maddpg": SOON,
     "sac": SOON,
 }
 
@@ -81,10 +116,14 @@ class Combination:
         """Why it cannot mean anything, as the error says; empty if it can."""
         if self.mask and self.action == "Box":
             return NO_MASK.format(BOX.format(2))
+        if self.agent == "acer" and self.action != "Discrete":
+            return ONE_DISCRETE.format(SEVERAL[self.action])
         if self.agent == "dqn" and self.action == "Box":
             return NO_LIST.format("action", BOX.format(2))
         if self.agent == "dqn" and self.action == "Dict":
             return NO_LIST.format("amount", BOX.format(1))
+        if self.agent == "ddpg" and self.action != "Box":
+            return NO_GRADIENT.format(*DISCRETE_PARTS[self.action])
         return ""
 
     @property

@@ -17,7 +17,7 @@ from operant.core.protocols import Rows
 from operant.session.build import build
 from operant.session.try_out import try_out
 
-NAMES = ("a2c", "ppo", "dqn", "sac")
+NAMES = ("a2c", "ppo", "acer", "dqn", "rainbow", "ddpg", "sac")
 
 
 def worker_of(name: str, lstm: int = 0) -> Any:

@@ -20,7 +20,8 @@ from operant.networks.assemble import NetworkConfig
 
 GAMMA = 0.9
 ONE: dict[str, Space] = {"action": Discrete(2)}
-SPACES = Spaces({"x": Box(-1, 1, (2,))}, {"action": Discrete(2), "amount": Box(-1, 1, (1,))})
+PUSH: dict[str, Space] = {"amount": Box(-1, 1, (1,))}
+SPACES = Spaces({"x": Box(-1, 1, (2,))}, {**ONE, **PUSH})
 
 
 def dqn(**settings: Any) -> DQN:
@@ -65,9 +66,8 @@ BURN, LEARNED, ENVS = 3, 2, 4
 
 
 def recurrent(name: str, **settings: Any) -> Any:
-    return create(
-        name, SPACES if name == "sac" else Spaces(SPACES.observation, ONE), LSTM, settings
-    )
+    actions = {"dqn": ONE, "ddpg": PUSH}.get(name, SPACES.action)
+    return create(name, Spaces(SPACES.observation, actions), LSTM, settings)
 
 
 def window(agent: Any) -> Experience:
@@ -94,7 +94,10 @@ def slowly(network: Any, batch: Experience, name: str, late: dict[str, Tensor]) 
     return out[BURN:]
 
 
-@pytest.mark.parametrize(("name", "role"), [("dqn", ""), ("sac", "actor"), ("sac", "critic")])
+ROLES = [("dqn", ""), *((name, role) for name in ("ddpg", "sac") for role in ("actor", "critic"))]
+
+
+@pytest.mark.parametrize(("name", "role"), ROLES)
 def test_values_and_gradients_are_those_of_steps_one_by_one(name: str, role: str) -> None:
     agent = recurrent(name)
     network = agent.critics.network if role == "critic" else agent.network
@@ -112,7 +115,7 @@ def test_values_and_gradients_are_those_of_steps_one_by_one(name: str, role: str
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("name", ["dqn", "sac"])
+@pytest.mark.parametrize("name", ["dqn", "ddpg", "sac"])
 def test_nothing_of_the_burn_in_is_learned_from(name: str) -> None:
     agent = recurrent(name, burn_in=BURN, sequence=LEARNED)
     batch, moved = window(agent), []
@@ -124,7 +127,7 @@ def test_nothing_of_the_burn_in_is_learned_from(name: str) -> None:
     assert moved[0] == moved[1]
 
 
-@pytest.mark.parametrize("name", ["dqn", "sac"])
+@pytest.mark.parametrize("name", ["dqn", "ddpg", "sac"])
 def test_an_agent_with_burn_in_learns_from_its_replay(name: str) -> None:
     settings = {"burn_in": BURN, "sequence": LEARNED, "learning_starts": 0, "batch_size": 4}
     agent = recurrent(name, **settings, updates_per_step=1.0, prioritized=True)

@@ -25,6 +25,8 @@ from combinations import (
 from torch import nn
 
 from operant.agents import actor
+from operant.agents.ddpg import DDPG
+from operant.agents.maddpg import MADDPG
 from operant.agents.sac import SAC
 from operant.core import tree
 from operant.core.errors import EnvironmentFault, UsageError
@@ -37,7 +39,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 LOSSES = {
     "a2c": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "ppo": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "trpo": ("policy_gradient_loss", "value_loss", "entropy_loss", "kl"),
+    "vtrace": ("policy_gradient_loss", "value_loss", "entropy_loss"),
+    "acer": ("policy_gradient_loss", "value_loss", "entropy_loss"),
     "dqn": ("loss",),
+    "rainbow": ("loss",),
+    "ddpg": ("critic_loss", "actor_loss"),
+    "maddpg": ("critic_loss", "actor_loss"),
     "sac": ("critic_loss", "actor_loss", "ent_coef_loss"),
 }
 FEW = covering()
@@ -48,7 +56,8 @@ ROUNDS = 8  # evaluations in a run, the first good one of which ends it
 def untouched(agent: object) -> list[str]:
     """Learned parameters without a gradient; target networks are frozen, and so not learned."""
     parameters: dict[str, nn.Parameter] = {}
-    parts = vars(agent) | (vars(agent.critics) if isinstance(agent, SAC) else {})
+    agent = agent.members[""] if isinstance(agent, MADDPG) else agent
+    parts = vars(agent) | (vars(agent.critics) if isinstance(agent, SAC | DDPG) else {})
     for path, part in tree.leaves(parts):
         if isinstance(part, nn.Module):
             parameters |= {f"{path}.{name}": p for name, p in part.named_parameters()}
@@ -117,16 +126,24 @@ def test_the_network_reads_as_the_table_says(network: str, observation: str) -> 
     worker.env.close()
 
 
-def test_only_masks_over_nothing_and_maxima_over_a_box_are_refused() -> None:
-    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (288, 225, 63)
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_rainbow_combines_as_dqn_does(network: str, observation: str, mask: bool) -> None:
+    test_it_trains(Combination("rainbow", network, observation, mask, "Discrete"))
 
 
-@pytest.mark.parametrize("agent", BASES)
+def test_only_masks_over_nothing_maxima_over_a_box_and_slopes_of_choices_are_refused() -> None:
+    assert (len(ALL), len(TRAINABLE), len(REFUSED)) == (648, 441, 207)
+
+
+@pytest.mark.parametrize("agent", sorted({c.agent for c in TRAINABLE if c.mask}))
 @pytest.mark.parametrize("greedy", [False, True])
 def test_an_agent_that_overlooks_the_mask_is_found_out(
     agent: str, greedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, "MultiDiscrete"))))
+    action = "Discrete" if agent == "acer" else "MultiDiscrete"
+    worker = build(try_out(glimpse(Combination(agent, "MLP", "Box", True, action))))
     monkeypatch.setattr(actor, "masks_of", lambda *_: {})
     with pytest.raises(EnvironmentFault, match="forbidden by the action mask"):
         worker.sampler.evaluate_agents(0) if greedy else worker.run(1)
@@ -140,12 +157,13 @@ def test_it_solves_the_probe(combination: Combination) -> None:
 def test_every_agent_solves_the_probe_with_every_value_of_every_axis() -> None:
     met: set[Any] = set().union(*map(values_of, FEW))
     assert met == set().union(*map(values_of, TRAINABLE))
-    assert len(FEW) <= 25
+    assert len(FEW) <= 4 * len(BASES)
 
 
 @pytest.mark.parametrize("agent", BASES)
 def test_without_a_memory_what_was_seen_before_is_lost(agent: str) -> None:
-    assert solved(Combination(agent, "MLP", "Box", False, "Discrete"), memory=True) < 0.5
+    found = [c for c in TRAINABLE if c.agent == agent and c.action in ("Discrete", "Box")]
+    assert solved(found[0], memory=True) < 0.5
 
 
 @pytest.mark.slow

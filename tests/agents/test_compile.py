@@ -36,12 +36,36 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "agent": {"length": 16},
         },
     ),
+    "windows": (
+        "acer",
+        {
+            "env": {"id": "CartPole-v1", "num_envs": 8},
+            "network": {"hidden": [16, 16]},
+            "agent": {"length": 16, "learning_starts": 20, "batch_size": 4},
+        },
+    ),
     "values": (
         "dqn",
         {
             "env": {"id": "CartPole-v1", "num_envs": 1},
             "network": {"hidden": [16, 16]},
             "agent": {"learning_starts": 20, "prioritized": True, "n_step": 3, "dueling": True},
+        },
+    ),
+    "distributions": (
+        "rainbow",
+        {
+            "env": {"id": "CartPole-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16]},
+            "agent": {"learning_starts": 20, "value_min": 0, "value_max": 100},
+        },
+    ),
+    "deterministic": (
+        "td3",
+        {
+            "env": {"id": "Pendulum-v1", "num_envs": 1},
+            "network": {"hidden": [16, 16], "activation": "relu"},
+            "agent": {"learning_starts": 20, "batch_size": 16, "policy_every": 1},
         },
     ),
     "soft": (
@@ -102,7 +126,7 @@ def test_compiled_metrics_and_gradients_are_those_of_plain_learning(name: str) -
         container.close()
 
 
-@pytest.mark.parametrize(("name", "programs"), [("values", 1), ("soft", 2)])
+@pytest.mark.parametrize(("name", "programs"), [("values", 1), ("distributions", 1), ("soft", 2)])
 def test_compiled_learning_from_a_replay_is_plain_learning(name: str, programs: int) -> None:
     container = learner(name)
     agent: Any = container.agent
@@ -122,6 +146,21 @@ def test_compiled_learning_from_a_replay_is_plain_learning(name: str, programs: 
         container.close()
 
 
+def test_one_program_learns_from_new_steps_and_from_replayed_windows() -> None:
+    container = learner("windows")
+    agent: Any = container.agent
+    try:
+        assert compiled_by(lambda: container.run(512)) == 1
+        assert agent.updates > 4
+        step = agent.descents[0]
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for batch in (agent.memory.newest(16), agent.memory.sample(4, 16).experience):
+                found, expected = step.program(batch), step.differentiate(batch)
+                torch.testing.assert_close(found, expected, **NEAR)
+    finally:
+        container.close()
+
+
 def test_a_compiled_run_learns_as_a_plain_one() -> None:
     found = []
     for compile in ("on", "off"):
@@ -136,8 +175,9 @@ def test_a_compiled_run_learns_as_a_plain_one() -> None:
     assert float((fast - plain).norm() / way) < 0.02
 
 
-def test_a_compiled_run_goes_on_exactly_from_its_state() -> None:
-    whole, other = learner("soft"), learner("soft")
+@pytest.mark.parametrize("name", ["distributions", "soft"])
+def test_a_compiled_run_goes_on_exactly_from_its_state(name: str) -> None:
+    whole, other = learner(name), learner(name)
     state = deepcopy(whole.run(40).state_dict())
     whole.run(20, initial_step=40)
     other.load_state_dict(state)

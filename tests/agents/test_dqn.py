@@ -170,7 +170,7 @@ def windows() -> Experience:
 def test_memory_is_fresh_where_an_episode_begins_inside_a_window() -> None:
     agent = dqn(totalling(action=[1.0, 2.0]), sequence=3)
     assert column(agent.targets(windows()))[::2] == pytest.approx([1, 1 + GAMMA * 2 * (3 + 5)])
-    q = agent.q_values(agent.network, windows(), (0, 3))["action"]
+    q = agent.predict(agent.network, windows(), (0, 3))["action"]
     assert q[:, 0, 0].tolist() == [2.0, 6.0, 3.0]
 
 

@@ -24,9 +24,15 @@ from operant.networks.ensemble import Ensemble
 SETTINGS: dict[str, dict[str, Any]] = {
     "a2c": {"length": 4},
     "ppo": {"length": 4, "epochs": 1, "minibatch": 8},
+    "vtrace": {"length": 4},
+    "acer": {"length": 4, "learning_starts": 0, "batch_size": 8},
     "dqn": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
+    "rainbow": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
+    "ddpg": {"learning_starts": 0, "batch_size": 8},
+    "maddpg": {"learning_starts": 0, "batch_size": 8, "updates_per_step": 1.0},
     "sac": {"learning_starts": 0, "batch_size": 8},
 }
+PUSH: dict[str, Space] = {"action": Box(-1, 1, ())}
 SPACES = Spaces({"state": Box(-9, 9, (), np.int64)}, {"action": Discrete(2)})
 
 
@@ -43,8 +49,8 @@ class Noisy(nn.Module):
 
     def forward(self, observation: Tensors, state: HiddenState) -> tuple[Tensors, HiddenState]:
         self.ran.append((self.training, self.norm.training, self.dropout.training))
-        seen = observation["state"].float().unsqueeze(-1)
-        x = self.dropout(self.norm(seen + torch.arange(4.0)))
+        seen = observation["state"].float() + observation.get("action.action", 0)
+        x = self.dropout(self.norm(seen.unsqueeze(-1) + torch.arange(4.0)))
         out = {name.replace("/", "."): head(x) for name, head in self.heads.items()}
         return out, HiddenState()
 
@@ -52,7 +58,7 @@ class Noisy(nn.Module):
 class NoisyParts(AgentParts):
     """Networks with dropout and batch norm."""
 
-    def network(self, outputs: Any, late: Any = None, members: int = 1) -> Any:
+    def network(self, outputs: Any, late: Any = None, members: int = 1, noisy: bool = False) -> Any:
         made = [CustomNetwork(Noisy(outputs)) for _ in range(members)]
         return made[0] if members == 1 else Ensemble(made)
 
@@ -60,12 +66,15 @@ class NoisyParts(AgentParts):
 def make(name: str) -> Any:
     torch.manual_seed(0)
     cls, config = AGENTS[name][:2]
-    parts = NoisyParts(SPACES, NetworkConfig())
+    spaces = Spaces(SPACES.observation, PUSH) if name in ("ddpg", "maddpg") else SPACES
+    parts = NoisyParts(spaces, NetworkConfig())
     return cls.create(parts, config(**SETTINGS[name]), 1)
 
 
 def chunk() -> Experience:
-    return record(*[Column([0, 1, 2, 3, 4], [1.0, 0.0, 1.0, 0.0], truncated=(2,))] * 4)
+    found = record(*[Column([0, 1, 2, 3, 4], [1.0, 0.0, 1.0, 0.0], truncated=(2,))] * 4)
+    logits = torch.zeros(4, 4, 2).log_softmax(-1)
+    return found._replace(memo=found.memo | {"logits": logits})
 
 
 def modes(agent: Any) -> set[tuple[bool, bool, bool]]:

@@ -132,6 +132,11 @@ def test_metrics_are_averaged_by_name() -> None:
     assert averaged([]) == {}
 
 
+def test_a_metric_that_only_some_steps_have_is_averaged_over_those() -> None:
+    parts = [{"a": torch.tensor(1.0)}, {"a": torch.tensor(2.0), "b": torch.tensor(7.0)}]
+    assert averaged(parts) == {"a": 1.5, "b": 7.0}
+
+
 @pytest.mark.parametrize(
     ("stored", "done", "due"),
     [

@@ -58,7 +58,7 @@ def test_cost_is_the_mean_of_a_call() -> None:
 @pytest.mark.parametrize(
     ("work", "count"),
     [("ppo-pong", 16), ("ppo-cartpole", 16), ("ppo-halfcheetah", 320), ("dqn-pong", 1),
-     ("sac-halfcheetah", 1)],
+     ("rainbow-pong", 1), ("sac-halfcheetah", 1), ("td3-halfcheetah", 1)],
 )  # fmt: skip
 def test_gradient_steps_for_each_chunk(work: str, count: int) -> None:
     assert updates(*TRAINING[work]) == count

@@ -60,6 +60,7 @@ def ended_at(
         process.kill()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 @pytest.mark.parametrize(
     ("where", "words"),
@@ -85,6 +86,7 @@ def test_eval_and_play_end_at_once_with_one_line(
     assert not list(tmp_path.iterdir())  # no half of a video
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 @pytest.mark.parametrize(
     "where",
@@ -151,6 +153,7 @@ def cold_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiled"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cold_cache")
 def test_compiling_is_left_at_once_and_resumed_bit_for_bit(tmp_path: Path) -> None:
     settings = "--compile on --steps 128 --recipe none --quiet --threads 1 --network.hidden 8"

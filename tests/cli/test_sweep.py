@@ -18,7 +18,7 @@ from running import call, train
 import operant
 from operant.cli.options import SweepOptions
 from operant.cli.sweep import settings_as_flags
-from operant.cli.sweep_plan import make_plan, parse_grid, write_plan
+from operant.cli.sweep_plan import Plan, Planned, make_plan, parse_grid, read_plan, write_plan
 from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 
@@ -122,6 +122,26 @@ def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     assert told.endswith(f"(all it said: {tmp_path / 'mine' / 'a2c-s1.log'})")
 
 
+@pytest.mark.parametrize("words", [["--env.id", "own:Env"], ["--env.id=own:Env"], ["--trust"]])
+def test_a_sweep_that_names_code_is_signed_and_that_of_another_refused(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(tmp_path / "mine", [], [Planned("one", ["a2c", *words])])
+    write_plan(plan)
+    assert read_plan(plan.directory) == plan
+    file = plan.directory / "sweep.json"
+    file.write_text(file.read_text().replace("a2c", "ppo"))
+    result = call(f"sweep --resume {plan.directory}")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "and was not made by you on this machine" in result.err
+    assert read_plan(plan.directory, trust=True).runs == [Planned("one", ["ppo", *words])]
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+    file.write_text(file.read_text().replace("ppo", "a2c"))
+    with pytest.raises(UsageError, match="would import"):
+        read_plan(plan.directory)
+
+
+@pytest.mark.slow
 def test_a_sweep_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     settings = f"{TINY} --seed 3 --threads 1 --steps 4000 --checkpoint.seconds 0.2"
     line = f"sweep {settings} --seeds 2 --jobs 1 --name mine --runs {tmp_path}"

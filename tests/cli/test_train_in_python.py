@@ -50,7 +50,7 @@ def test_a_run_with_a_name_is_found_by_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".hidden", "two words", "-x"])
 def test_a_name_that_is_no_plain_word_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"name = .*: expected letters, digits"):
+    with pytest.raises(UsageError, match=r"name = .*: expected up to 200 letters, digits"):
         operant.train("a2c", runs=tmp_path, name=name, quiet=True, **TINY)
     assert not list(tmp_path.iterdir())
 

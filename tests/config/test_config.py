@@ -74,7 +74,7 @@ def test_only_the_given_values_differ_from_the_base() -> None:
         ({"agent": {"epochs": 0}}, "agent.epochs = 0: expected a finite number of at least 1"),
         ({"agent": {"gamma": math.nan}}, "agent.gamma = nan: expected a number"),
         ({"agent": {"gamma": 1.5}}, "agent.gamma = 1.5: expected a number from 0 to 1"),
-        ({"agent": {"target_kl": -1}}, "agent.target_kl = -1.0: expected a finite number above 0"),
+        ({"agent": {"target_kl": -1}}, "agent.target_kl = -1: expected a finite number above 0"),
         ({"agent": {"hidden": [64, 0]}}, "agent.hidden[1] = 0: expected a finite number of at"),
         ({"agent": {"hidden": 64}}, "agent.hidden = 64: expected a list"),
         ({"agent": {"activation": "rely"}}, "did you mean 'relu'?"),

@@ -24,6 +24,7 @@ class Agent(Config):
     target_kl: Positive | None = 0.1
     device: Literal["cpu", "cuda"] = "cpu"
     hidden: tuple[Count, ...] = (64, 64)
+    noise: Positive | tuple[Positive, ...] = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,3 +107,10 @@ def test_a_partial_reading_leaves_the_flags_of_others() -> None:
 def test_flags_known_elsewhere_are_suggested_too() -> None:
     with pytest.raises(UsageError, match="did you mean '--config'"):
         parse_flags(Run, ["--confg", "x"], Run(), others=["config"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0.2", 0.2), ("[0.2]", (0.2,)), ("[0.2,1]", (0.2, 1.0))]
+)
+def test_a_number_or_a_list_of_them_is_read(text: str, expected: Any) -> None:
+    assert parse(f"--agent.noise {text}").agent.noise == expected

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,20 @@ def test_no_bytes_give_anything_but_a_mapping_or_a_usage_error(
     path.write_bytes(content)
     with contextlib.suppress(UsageError):
         assert isinstance(load_yaml(path), dict)
+
+
+def test_a_pipe_is_read_to_its_end_and_not_waited_for_where_nobody_writes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe: is empty"):
+        load_yaml(tmp_path / "pipe")
+    reading, writing = os.pipe()  # as the shell's `--config <(command)`
+
+    def write() -> None:
+        os.write(writing, b"seed: 4\n")
+        os.close(writing)
+
+    writer = threading.Timer(0.2, write)
+    writer.start()
+    assert load_yaml(f"/dev/fd/{reading}") == {"seed": 4}
+    writer.join()
+    os.close(reading)

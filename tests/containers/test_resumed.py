@@ -6,12 +6,13 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tiny import numbers, weights, worker_of
+from tiny import AGENTS, numbers, weights, worker_of
 
 STEPS = 120
 SETTINGS: list[tuple[str, int, str]] = [
-    *((agent, lstm, "simple") for agent in ("a2c", "ppo", "dqn", "sac") for lstm in (0, 4)),
+    *((agent, lstm, "simple") for agent in AGENTS for lstm in (0, 4)),
     *((agent, 0, "native") for agent in ("a2c", "ppo", "dqn")),
+    ("acer", 0, "native"),
     ("ppo", 4, "native"),
     ("dqn", 4, "native"),
     ("ppo", 0, "subproc"),

@@ -23,6 +23,7 @@ def test_the_pages_have_blocks_of_every_kind() -> None:
     assert len(RUN) > 20
 
 
+@pytest.mark.every(3)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("block", QUICK, ids=str)
 def test_a_block_runs_alone(block: Block, tmp_path: Path) -> None:

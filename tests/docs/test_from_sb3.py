@@ -15,7 +15,8 @@ from operant.agents import AGENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "from-sb3.md"
 CODE = re.compile(r"`([^`]+)`")
-ENV = {"sac": "MountainCarContinuous-v0"}
+CONTINUOUS = ("sac", "ddpg", "ddpg-per", "hddpg", "td3", "maddpg")
+ENV = dict.fromkeys(CONTINUOUS, "MountainCarContinuous-v0")
 
 
 def tables() -> list[list[list[str]]]:
@@ -54,6 +55,7 @@ def test_the_lines_of_python_and_then_the_commands_run(
         assert result.code == 0, f"{line}: {result.err}"
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("agent", sorted(AGENTS))
 def test_the_settings_are_those_of_the_agents(agent: str) -> None:
     """One row at a time, since some exclude each other."""

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from faulty import FaultEnv
+from fault_env import FaultEnv
 from gymnasium import spaces as gs
 
 from operant.core.errors import EnvironmentFault, UsageError
@@ -21,7 +21,7 @@ GO = {"action": np.array(0)}
 
 
 def play(mode: str) -> None:
-    env = GymEnv(FaultEnv(mode, at=2), index=5)
+    env = GymEnv(FaultEnv(mode=mode, at=2), index=5)
     env.reset(seed=1)
     for _ in range(2):
         env.step(GO)
@@ -45,7 +45,7 @@ def play(mode: str) -> None:
 def test_what_breaks_the_contract_is_named_with_environment_and_step(
     mode: str, message: str
 ) -> None:
-    with pytest.raises(EnvironmentFault, match=f"FaultEnv, environment 5, step 2: .*{message}"):
+    with pytest.raises(EnvironmentFault, match=f"Steady, environment 5, step 2: .*{message}"):
         play(mode)
 
 

@@ -75,7 +75,10 @@ def test_what_cannot_be_found_is_named(env_id: str, message: str) -> None:
 def test_the_old_api_and_other_classes_are_refused_with_what_to_change() -> None:
     with pytest.raises(EnvironmentFault, match="reset returns only a ndarray, as in the old API"):
         make_env(EnvConfig(id="own_tasks:OldReset"))
-    with pytest.raises(UsageError, match=r"makes a NotAnEnv, which is no gymnasium\.Env; derive"):
+    with pytest.raises(
+        UsageError,
+        match=r"makes a NotAnEnv, which is no gymnasium\.Env and no pettingzoo\.ParallelEnv",
+    ):
         make_env(EnvConfig(id="own_tasks:NotAnEnv"))
 
 

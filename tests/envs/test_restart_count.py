@@ -16,7 +16,7 @@ LATE = 70  # steps: after the trial of exact resume, which may be in this proces
 @pytest.mark.filterwarnings("ignore:worker of")
 @pytest.mark.parametrize("sampler", ["parallel", "async", "alternating"])
 def test_restarts_are_in_the_log_and_in_the_summary(sampler: str, tmp_path: Path) -> None:
-    fault = {"mode": "kill", "at": LATE, "once": str(tmp_path / "died")}
+    fault = {"mode": "kill", "at": LATE, "times": 1, "record": str(tmp_path / "died")}
     manager = "subproc" if sampler == "alternating" else "simple"
     env = {"num_envs": 4, "workers": 2, "manager": manager, "kwargs": fault}
     settings: dict[str, Any] = {"sampler": sampler, "steps": 800, "log_every": 40, "env": env}

@@ -64,7 +64,7 @@ def test_every_whole_window_and_no_other_can_be_drawn(
         for i in range(30):
             check_window(streams, drawn.experience[:, i], length)
         weighed = np.flatnonzero(memory.tree.weights)
-        found = memory._windows(weighed, length).observation["o"][0].flatten().tolist()
+        found = memory.windows(weighed, length).observation["o"][0].flatten().tolist()
         assert sorted(found) == sorted(possible)
         memory.prioritize(drawn.place, torch.arange(30.0))
 

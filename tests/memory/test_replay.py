@@ -38,10 +38,14 @@ def test_every_window_is_a_run_of_what_happened(
     size = (2 * max(lengths) + 1) * len(streams.envs) + spare
     replay = fill(ExperienceReplay(size, 1, seed=0), streams, lengths)
     possible = starts(streams, replay, length)
+    assert replay.held() == len(starts(streams, replay, 1))
+    assert len(replay.starts(length)) == len(possible)
     if not possible:
         with pytest.raises(UsageError, match=f"holds no {length} consecutive steps"):
             replay.sample(4, length)
         return
+    listed = replay.windows(replay.starts(length), length).observation["o"][0]
+    assert sorted(listed.flatten().tolist()) == sorted(possible)
     batch = replay.sample(40, length).experience
     assert {x.item() for x in batch.observation["o"][0]} <= set(possible)
     for i in range(40):
@@ -209,3 +213,35 @@ def test_a_window_longer_than_anything_held_is_refused() -> None:
     assert replay.sample(2, length=3).experience.reward.shape == (3, 2)
     with pytest.raises(UsageError, match="holds no 4 consecutive steps"):
         replay.sample(2, length=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    streams=st.builds(
+        Streams, st.integers(1, 3), st.booleans(), st.integers(0, 99), st.sampled_from([0.1, 1.0])
+    ),
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=9),
+    spare=st.integers(0, 20),
+    length=st.integers(1, 4),
+)
+def test_the_newest_rows_of_every_environment_end_with_its_last_step(
+    streams: Streams, lengths: list[int], spare: int, length: int
+) -> None:
+    size = (2 * max(lengths) + 1) * len(streams.envs) + spare
+    replay = fill(ExperienceReplay(size, 1, seed=0), streams, lengths)
+    assert replay.rows == min(len(env.rows) for env in streams.envs)
+    if replay.rows < length:
+        with pytest.raises(UsageError, match=f"holds no {length} consecutive steps"):
+            replay.newest(length)
+        return
+    newest = replay.newest(length)
+    for b, env in enumerate(streams.envs):
+        assert newest.observation["o"][-1, b].item() == env.seen
+        check_window(streams, newest[:, b], length)
+
+
+def test_an_empty_replay_has_no_newest_rows() -> None:
+    replay = ExperienceReplay(40, 1, seed=1)
+    assert replay.rows == 0
+    with pytest.raises(UsageError, match="holds no 1 consecutive steps"):
+        replay.newest(1)

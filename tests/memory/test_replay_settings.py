@@ -16,7 +16,12 @@ from operant.core.errors import UsageError
 from operant.core.schedule import Schedule
 from operant.core.spaces import Spaces
 from operant.memory.prioritized import PrioritizedReplay
-from operant.memory.replay_settings import ReplayConfig, footprint, make_replay
+from operant.memory.replay_settings import (
+    ReplayConfig,
+    UniformReplayConfig,
+    footprint,
+    make_replay,
+)
 
 FILM = Box(0, 255, (4, SIDE, SIDE), np.uint8)
 SPACES = Spaces(
@@ -69,11 +74,12 @@ def test_the_bytes_foretold_are_those_taken(frames: Any, prioritized: bool) -> N
     config = ReplayConfig(replay_size=9000, replay_frames=frames, prioritized=prioritized)
     memory, films = make_replay(config, SPACES, 1), Films(3, waits=True)
     memory.store(next_chunk(films, 5))
-    told = footprint(config, SPACES, {"h": torch.zeros(1, 1)}, envs=3, steps=5)
+    memo = {"m": torch.zeros(1, dtype=torch.int64)}
+    told = footprint(config, SPACES, {"h": torch.zeros(1, 1)}, 3, 5, memo)
     assert memory.ring is not None
     rows = memory.ring._packed.nbytes + sum(x.frames.nbytes for x in memory.frames.values())
-    beyond = 16  # a state of eight bytes where four are foretold, a memo, and their alignment
-    assert told.rows < rows <= told.rows + beyond * 9003
+    beyond = 8  # a state of eight bytes where four are foretold, and their alignment
+    assert told.rows <= rows <= told.rows + beyond * 9003
     levels = memory.tree.levels if isinstance(memory, PrioritizedReplay) else ()
     kept = sum(level.nbytes for level in levels)
     assert kept == pytest.approx(told.priorities, rel=0.08)
@@ -87,6 +93,15 @@ def test_atari_takes_little_more_than_its_frames(size: int, frames: Any, gib: fl
     told = footprint(config, ATARI, {}, envs=1, steps=4)
     assert told.rows / 2**30 == pytest.approx(gib, rel=0.01)
     assert told.rows < 1.1 * size * 84 * 84
+
+
+def test_what_acting_leaves_behind_is_foretold_too() -> None:
+    config = UniformReplayConfig(replay_size=8000)
+    logits = {"logits": torch.zeros(1, 1000)}
+    without, told = (footprint(config, SPACES, {}, 1, 5, memo) for memo in (None, logits))
+    assert told.rows - without.rows == 8001 * 4000
+    assert told.priorities == 0
+    assert type(make_replay(config, SPACES, 1)).__name__ == "ExperienceReplay"
 
 
 def test_without_frames_of_their_own_stacks_take_four_times_as_much() -> None:

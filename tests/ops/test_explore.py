@@ -8,7 +8,15 @@ from gymnasium import spaces as gs
 from torch import Generator
 
 from operant.core.spaces import Space
-from operant.ops.explore import epsilon_greedy, uniform
+from operant.ops.deterministic import smoothed, squashed
+from operant.ops.explore import (
+    clipped_normal_noise,
+    epsilon_greedy,
+    normal_noise,
+    ornstein_uhlenbeck,
+    uniform,
+    uniform_noise,
+)
 
 SPACES: dict[str, Space] = {
     "move": gs.Discrete(4),
@@ -66,3 +74,49 @@ def test_a_multi_discrete_action_of_one_part_keeps_its_axis() -> None:
     other = uniform(space, 5, {}, Generator(), "cpu")
     action = epsilon_greedy({"one": torch.zeros(5).long()}, other, 0.0, Generator())
     assert action["one"].shape == (5, 1)
+
+
+def test_normal_noise_has_the_deviation_of_each_dimension() -> None:
+    noise = normal_noise((ROWS, 2), torch.tensor([0.5, 2.0]), Generator())
+    assert noise.std(0).tolist() == pytest.approx([0.5, 2.0], rel=0.03)
+    assert noise.abs().max().item() > 4  # not uniform
+
+
+def test_clipped_noise_never_passes_its_clip() -> None:
+    noise = clipped_normal_noise((ROWS,), 1.0, 0.5, Generator())
+    assert (noise.min().item(), noise.max().item()) == (-0.5, 0.5)
+    inside = noise[noise.abs() < 0.5]
+    assert len(inside) / ROWS == pytest.approx(0.383, abs=0.02)  # of a normal within half of one
+
+
+def test_uniform_noise_is_even_between_minus_its_scale_and_its_scale() -> None:
+    noise = uniform_noise((ROWS, 2), torch.tensor([0.5, 2.0]), Generator())
+    assert noise.amax(0).tolist() == pytest.approx([0.5, 2.0], rel=0.01)
+    assert noise.std(0).tolist() == pytest.approx([0.5 / 3**0.5, 2.0 / 3**0.5], rel=0.03)
+
+
+def test_ornstein_uhlenbeck_noise_returns_to_zero_by_theta() -> None:
+    x = torch.tensor([1.0, -2.0])
+    assert ornstein_uhlenbeck(x, 0.0, 0.25, Generator()).tolist() == [0.75, -1.5]
+    drawn = normal_noise((2,), 0.3, Generator().manual_seed(4))
+    found = ornstein_uhlenbeck(x, 0.3, 0.25, Generator().manual_seed(4))
+    torch.testing.assert_close(found, 0.75 * x + drawn)
+
+
+def test_a_deterministic_action_is_the_tanh_of_the_output_in_its_shape() -> None:
+    out = {
+        "policy.grid": torch.tensor([[0.0, 1.0, -1.0, 9.0]]),
+        "policy.lone": torch.tensor([[2.0]]),
+    }
+    action = squashed(out, {"grid": (2, 2), "lone": ()})
+    assert action["grid"].flatten().tolist() == pytest.approx(
+        [0.0, 0.76159, -0.76159, 1.0], abs=1e-4
+    )
+    assert (action["grid"].shape, action["lone"].shape) == ((1, 2, 2), (1,))
+
+
+def test_a_smoothed_action_stays_near_and_within_bounds() -> None:
+    action = torch.tensor([0.0, 0.9]).expand(ROWS, 2)
+    found = smoothed(action, 1.0, 0.5, Generator())
+    assert found.amin(0).tolist() == pytest.approx([-0.5, 0.4])
+    assert found.amax(0).tolist() == pytest.approx([0.5, 1.0])

@@ -110,3 +110,82 @@ def test_standardize_of_equal_or_single_entries_is_zero() -> None:
         0,
         0,
     ]
+
+
+def policies(rows: int, count: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities of three unlike policies."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(3, rows, count, generator=generator, dtype=torch.float64)
+    one, two, three = logits.log_softmax(-1)
+    return one, two, three
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 10.0])
+def test_a_truncated_gradient_is_that_of_the_paper_action_by_action(bound: float) -> None:
+    now, before, _ = policies(40, 3)
+    generator = torch.Generator().manual_seed(1)
+    action = torch.randint(3, (40,), generator=generator)
+    advantage, q = torch.randn(40, dtype=torch.float64), torch.randn(40, 3, dtype=torch.float64)
+    found = policy.truncated_gradient(now, before, action, advantage, q, bound)
+    expected = torch.zeros_like(found)
+    for i in range(40):
+        for a in range(3):
+            chance, ratio = float(now[i, a].exp()), float((now[i, a] - before[i, a]).exp())
+            if a == action[i]:
+                expected[i, a] += min(bound, ratio) * float(advantage[i]) / chance
+            expected[i, a] += max(0.0, 1 - bound / ratio) * float(q[i, a])
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("bound", [0.3, 1.0, 4.0])
+def test_what_truncation_cuts_off_is_corrected_whoever_acted(bound: float) -> None:
+    now, before, _ = policies(20, 4)
+    better = torch.randn(20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = torch.zeros_like(better)
+    for a in range(4):  # what acting by `before` gives on average
+        action = torch.full((20,), a)
+        found = policy.truncated_gradient(now, before, action, better[:, a], better, bound)
+        expected += before[:, a, None].exp() * found
+    torch.testing.assert_close(expected, better)
+
+
+def test_no_gradient_passes_where_an_action_has_no_probability() -> None:
+    lowest = torch.finfo(torch.float32).min / 2
+    now = torch.tensor([[0.0, 0.0, lowest], [0.0, -300.0, -1.0]]).log_softmax(-1)
+    before = torch.tensor([[0.0, 1.0, lowest], [0.0, 0.0, 0.0]]).log_softmax(-1)
+    found = policy.truncated_gradient(
+        now, before, torch.tensor([0, 1]), torch.ones(2), torch.full((2, 3), 5.0), 0.5
+    )
+    held = policy.trust_region(found, now, before, 0.01)
+    assert [x.item() for x in (found[0, 2], found[1, 1], held[0, 2], held[1, 1])] == [0.0] * 4
+    assert bool(torch.isfinite(held).all())
+
+
+@pytest.mark.parametrize("bound", [1e-3, 0.1, 1.0, 10.0])
+def test_in_the_trust_region_the_divergence_grows_no_faster_than_its_bound(bound: float) -> None:
+    now, _, average = policies(500, 5)
+    gradient = 9 * torch.randn(
+        500, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3)
+    )
+    found = policy.trust_region(gradient, now, average, bound)
+    probability = now.exp().requires_grad_()
+    (average.exp() * (average - probability.log())).sum().backward()
+    assert probability.grad is not None
+    before, after = (probability.grad * x for x in (gradient, found))
+    assert after.sum(-1).max().item() <= bound + 1e-8  # of numbers in the thousands
+    free = before.sum(-1) <= bound
+    assert 0 < int(free.sum()) < 500
+    torch.testing.assert_close(found[free], gradient[free])
+    torch.testing.assert_close(after.sum(-1)[~free], torch.full((500,), bound).double()[~free])
+
+
+def test_nothing_else_in_the_trust_region_is_as_near() -> None:
+    now, _, average = policies(1, 3, seed=4)
+    gradient = torch.tensor([[-3.0, -2.0, -4.0]], dtype=torch.float64)
+    found = policy.trust_region(gradient, now, average, 1.0)
+    generator = torch.Generator().manual_seed(5)
+    others = found + 0.3 * torch.randn(5000, 3, dtype=torch.float64, generator=generator)
+    slope = (-(average - now).exp() * others).sum(-1)
+    distance = (others - gradient).norm(dim=-1)
+    assert int((slope <= 1.0).sum()) > 1000
+    assert distance[slope <= 1.0].min() > (found - gradient).norm()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from operant.ops.returns import accumulate, discounted, gae, n_step, vtrace
+from operant.ops.returns import accumulate, at_stop, discounted, gae, n_step, retrace, vtrace
 
 GAMMA, LAM = 0.9, 0.5
 
@@ -123,6 +123,22 @@ def test_n_step_is_a_walk_that_stops_at_ends(rows: int, n: int) -> None:
     torch.testing.assert_close(n_step(*parts, n), walk(*parts, n))
 
 
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_values_with_a_further_axis_are_walked_one_by_one(n: int) -> None:
+    reward, after, discount, ended = trajectory(6, 3)
+    several = torch.stack([after, -after, 3 * after], -1)
+    found = n_step(reward, several, discount, ended, n)
+    for i, one in enumerate(several.unbind(-1)):
+        torch.testing.assert_close(found[..., i], n_step(reward, one, discount, ended, n))
+
+
+@pytest.mark.parametrize(("n", "rows"), [(1, [0, 1, 2, 3, 4]), (2, [1, 2, 2, 4, 4])])
+def test_where_a_walk_stops(n: int, rows: list[int]) -> None:
+    ended = torch.tensor([[False], [False], [True], [False], [False]])
+    x = torch.arange(10.0).view(5, 1, 2)
+    assert at_stop(x, ended, n).tolist() == x[rows].tolist()
+
+
 @pytest.mark.parametrize("rows", [1, 2, 33])
 def test_a_discounted_return_is_a_walk_to_the_end(rows: int) -> None:
     parts = trajectory(rows, 6)
@@ -153,31 +169,95 @@ def test_vtrace_is_the_sum_of_the_paper() -> None:
     value, log_ratio = torch.randn(2, 9, 4, generator=generator, dtype=torch.float64)
     # What follows a step is the next row's, unless the episode was cut there.
     after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
-    trace = (~cut).double()
-    target, advantage = vtrace(log_ratio, reward, value, after, discount, trace, 1.2, 0.8)
+    target, q = vtrace(log_ratio, reward, value, after, discount, (~cut).double(), 1.2, 0.8)
     expected = slow_vtrace(log_ratio.exp(), reward, value, after, discount, cut)
     torch.testing.assert_close(target, expected)
     following = torch.where(cut, after, torch.cat((expected[1:], after[-1:])))
-    weight = log_ratio.exp().clamp(max=1.2)
-    torch.testing.assert_close(advantage, weight * (reward + discount * following - value))
+    torch.testing.assert_close(q, reward + discount * following)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0])
+def test_vtrace_of_the_policys_own_actions_is_gae(lam: float) -> None:
+    reward, after, discount, cut = trajectory(7, 3)
+    value = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
+    trace = lam * (~cut).double()
+    target, q = vtrace(torch.zeros_like(reward), reward, value, after, discount, trace)
+    expected = gae(reward, value, after, discount, trace)
+    torch.testing.assert_close(target, value + expected)
+    torch.testing.assert_close(q, value + expected)
 
 
 def test_vtrace_of_the_policys_own_actions_is_the_return() -> None:
     reward, after, discount, cut = trajectory(7, 3)
-    value = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    after = torch.where(cut, after, torch.cat((value[1:], after[-1:])))
-    target, advantage = vtrace(
-        torch.zeros_like(reward), reward, value, after, discount, (~cut).double()
-    )
+    value = torch.cat((torch.zeros_like(after[:1]), after[:-1]))
+    trace = (~cut).double()
+    target, q = vtrace(torch.zeros_like(reward), reward, value, after, discount, trace)
     expected = walk(reward, after, discount, cut, 7)
     torch.testing.assert_close(target, expected)
-    torch.testing.assert_close(advantage, expected - value)
+    torch.testing.assert_close(q, expected)
 
 
-def test_an_action_that_became_unlikely_moves_little_and_carries_little_back() -> None:
-    target, advantage = vtrace(
+def test_an_action_that_became_unlikely_leaves_the_value_and_carries_nothing_back() -> None:
+    target, q = vtrace(
         column(0.0, -1e9), column(0.0, 5.0), column(1.0, 2.0), column(2.0, 0.0),
         column(GAMMA, GAMMA), column(1.0, 1.0),
     )  # fmt: skip
     assert target.flatten().tolist() == pytest.approx([GAMMA * 2, 2])
-    assert advantage.flatten().tolist() == pytest.approx([GAMMA * 2 - 1, 0])
+    assert q.flatten().tolist() == pytest.approx([GAMMA * 2, 5])
+
+
+def slow_retrace(
+    ratio: Tensor, reward: Tensor, q: Tensor, after: Tensor, discount: Tensor, cut: Tensor
+) -> Tensor:
+    """The sum of the paper (arXiv:1606.02647, eq. 3), one error at a time."""
+    target = q.clone()
+    rows, columns = reward.shape
+    for t in range(rows):
+        for b in range(columns):
+            carried = 1.0
+            for s in range(t, rows):
+                target[t, b] += carried * (reward[s, b] + discount[s, b] * after[s, b] - q[s, b])
+                if cut[s, b] or s == rows - 1:
+                    break
+                carried *= float(discount[s, b]) * min(1.0, float(ratio[s + 1, b]))
+    return target
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_retrace_is_the_sum_of_the_paper(rows: int) -> None:
+    reward, after, discount, cut = trajectory(rows, 4)
+    generator = torch.Generator().manual_seed(3)
+    q, log_ratio = torch.randn(2, rows, 4, generator=generator, dtype=torch.float64)
+    target = retrace(log_ratio, reward, q, after, discount, (~cut).double())
+    torch.testing.assert_close(
+        target, slow_retrace(log_ratio.exp(), reward, q, after, discount, cut)
+    )
+
+
+def test_retrace_carries_a_later_error_back_by_that_rows_own_ratio() -> None:
+    ratio, ones = column(8, 0.5, 4), column(1, 1, 1)
+    q, after = column(0, 7, 9), column(10, 20, 30)
+    target = retrace(ratio.log(), column(1, 2, 4), q, after, GAMMA * ones, ones)
+    last = 4 + GAMMA * 30
+    middle = 2 + GAMMA * (20 + 1.0 * (last - 9))  # not four times
+    first = 1 + GAMMA * (10 + 0.5 * (middle - 7))
+    assert target.flatten().tolist() == pytest.approx([first, middle, last])
+
+
+def test_retrace_of_the_policys_own_actions_is_the_return_where_q_is_the_value() -> None:
+    reward, after, discount, cut = trajectory(7, 3)
+    q = torch.cat((torch.zeros_like(after[:1]), after[:-1]))
+    target = retrace(torch.zeros_like(q), reward, q, after, discount, (~cut).double())
+    torch.testing.assert_close(target, discounted(reward, after, discount, cut))
+
+
+def test_of_one_step_retrace_and_vtrace_ask_the_same_of_an_action_whatever_the_ratio() -> None:
+    reward, after, discount, cut = trajectory(1, 8)
+    generator = torch.Generator().manual_seed(5)
+    log_ratio, q, value = torch.randn(3, 1, 8, generator=generator, dtype=torch.float64)
+    trace = (~cut).double()
+    by_retrace = retrace(log_ratio, reward, q, after, discount, trace)
+    _, by_vtrace = vtrace(log_ratio, reward, value, after, discount, trace)
+    torch.testing.assert_close(by_retrace, reward + discount * after)
+    torch.testing.assert_close(by_retrace, by_vtrace)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from operant.ops.value import dueling, greedy, huber, max_q, q_of, squared
+from operant.ops.value import dueling, greedy, huber, hysteretic, max_q, q_of, squared
 
 CHOICES = {"move": [3], "arms": [2, 3], "keys": [2, 2]}
 
@@ -54,6 +54,17 @@ def test_huber_is_that_of_torch() -> None:
     error = torch.linspace(-4, 4, 101)
     expected = F.huber_loss(error, torch.zeros(101), reduction="none", delta=0.7)
     torch.testing.assert_close(huber(error, 0.7), expected)
+
+
+def test_hysteretic_targets_move_by_a_share_that_depends_on_the_direction() -> None:
+    guess, target = torch.tensor([1.0, 1.0, 2.0]), torch.tensor([3.0, -3.0, 2.0])
+    assert hysteretic(guess, target, 0.5, 0.25).tolist() == [2.0, 0.0, 2.0]
+
+
+def test_hysteretic_rates_of_one_and_zero_are_exact() -> None:
+    guess, target = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)).unbind()
+    assert torch.equal(hysteretic(guess, target, 1.0, 1.0), target)
+    assert torch.equal(hysteretic(guess, target, 1.0, 0.0), torch.maximum(guess, target))
 
 
 def test_the_value_of_an_action_is_the_sum_of_its_parts() -> None:

@@ -20,7 +20,17 @@ from operant.session.try_out import try_out
 SMALL = {
     "a2c": [],
     "ppo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "trpo": ["--agent.length=8", "--env.num-envs=2", "--agent.epochs=1"],
+    "vtrace": [],
+    "acer": ["--agent.length=4", "--agent.learning-starts=16"],
+    "acer-vtrace": ["--agent.length=4", "--agent.learning-starts=16"],
     "dqn": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "dqn-per": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "rainbow": ["--agent.length=2", "--agent.learning-starts=16", "--agent.replay-size=500"],
+    "ddpg": ["--agent.learning-starts=16"],
+    "ddpg-per": ["--agent.learning-starts=16"],
+    "hddpg": ["--agent.learning-starts=16"],
+    "td3": ["--agent.learning-starts=16"],
     "sac": ["--agent.learning-starts=16"],
 }
 EXAMPLES = {"MinAtar/*": "MinAtar/Breakout-v1", "ALE/*": "ALE/Pong-v5"}
@@ -37,6 +47,7 @@ def env_id(recipe: Recipe) -> str:
     return found
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_every_recipe_survives_two_updates(recipe: Recipe) -> None:
     flags = ["--env.id", env_id(recipe), *SMALL[recipe.algorithm], "--threads", "1"]

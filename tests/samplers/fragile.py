@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from counter import Counter
+from fault_env import DEEDS, FaultEnv, events
 
 from operant.core.protocols import Agent
 from operant.envs.managers.simple import SimpleEnvManager
@@ -25,36 +22,14 @@ from operant.session.run_settings import run_config
 SEED, LENGTH = 7, 5
 
 
-def throw() -> None:
-    raise RuntimeError("the simulator broke")
+class Fragile(FaultEnv):
+    """A Counter with a fault. With `again`, its replacement dies once while it is built."""
 
-
-FAULTS: dict[str, Callable[[], object]] = {
-    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "hang": lambda: time.sleep(1e6),
-    "throw": throw,
-    "dawdle": lambda: time.sleep(0.1),
-}
-
-
-class Fragile(Counter):
-    """A Counter that goes wrong at step `at`, or at each from there; `once` only if the file
-    is not there. With `again`, its replacement dies once while it is built."""
-
-    def __init__(self, mode: str = "", at: int = 0, once: str = "", again: str = "") -> None:
-        super().__init__()
-        if again and Path(once).exists() and not Path(again).exists():
+    def __init__(self, again: str = "", **fault: Any) -> None:
+        if again and events(fault["record"]) and not Path(again).exists():
             Path(again).touch()
-            FAULTS["kill"]()
-        self.mode, self.at, self.once, self.taken = mode, at, once, 0
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.taken += 1
-        if self.mode and self.taken >= self.at and not (self.once and Path(self.once).exists()):
-            if self.once:
-                Path(self.once).touch()
-            FAULTS[self.mode]()
-        return super().step(action)
+            DEEDS["kill"]()
+        super().__init__(Counter(), **fault)
 
 
 def make(index: int, **kwargs: Any) -> GymEnv:

@@ -19,14 +19,22 @@ from operant.session.try_out import try_out
 OFF: dict[str, Any] = {"learning_starts": 60, "replay_size": 400, "batch_size": 8, "length": 4}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"length": 13, "minibatch": 32, "epochs": 2},
+    "trpo": {"length": 13, "minibatch": 32, "epochs": 2},
+    "vtrace": {"length": 13},
+    "acer": {**OFF, "length": 6},
     "dqn": {"epsilon": Schedule(1.0, 0.1, 150), "sequence": 3, **OFF},
+    "rainbow": {"atoms": 7, "sequence": 3, **OFF},
+    "ddpg": {"updates_per_step": 0.1, "exploration": "ornstein-uhlenbeck", **OFF},
+    "td3": {"updates_per_step": 0.1, "sequence": 3, **OFF},
+    "maddpg": {"updates_per_step": 0.1, "sequence": 3, **OFF},
     "sac": {"updates_per_step": 0.1, "sequence": 3, **OFF},
 }
-TASKS = {
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "cartpole": ("CartPole-v1", {}),
     "pendulum": ("Pendulum-v1", {}),
     "images": ("pictures:Pictures-v0", {}),
     "masked": ("operant/MatchAction-v0", {"mask": True, "length": 3, "action": "multidiscrete"}),
+    "team": ("team_tasks:Team", {"masks": "info"}),
     "dicts": (
         "operant/MatchAction-v0",
         {"mask": True, "memory": True, "action": "dict", "observation": "dict"},

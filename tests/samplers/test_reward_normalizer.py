@@ -28,7 +28,7 @@ def chunk_of(reward: list[list[float]], **flags: list[list[int]]) -> Experience:
     """A chunk `[T, B]` with these rewards; flags that are not given are false, rows valid."""
     nothing = torch.zeros(len(reward), len(reward[0]), dtype=torch.bool)
     given = {name: torch.tensor(rows, dtype=torch.bool) for name, rows in flags.items()}
-    rest = dict.fromkeys(Experience._fields, nothing) | {"valid": ~nothing}
+    rest = dict.fromkeys(Experience._fields, nothing) | {"valid": ~nothing, "agents": None}
     rest["first"] = torch.zeros(len(reward) + 1, len(reward[0]), dtype=torch.bool)
     return Experience(**rest | given | {"reward": torch.tensor(reward)})
 

@@ -20,15 +20,29 @@ RUNS = [
     ("ppo", "images", 4),
     ("ppo", "masked", 0),
     ("ppo", "dicts", 4),
+    ("trpo", "cartpole", 0),
+    ("trpo", "dicts", 4),
+    ("vtrace", "masked", 0),
+    ("vtrace", "pendulum", 4),
+    ("acer", "cartpole", 0),
+    ("acer", "cartpole", 4),
     ("dqn", "cartpole", 0),
     ("dqn", "images", 0),
+    ("rainbow", "cartpole", 0),
+    ("rainbow", "cartpole", 4),
+    ("rainbow", "images", 0),
+    ("ddpg", "pendulum", 0),
+    ("ddpg", "pendulum", 4),
+    ("td3", "pendulum", 0),
+    ("td3", "pendulum", 4),
     ("sac", "pendulum", 4),
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("agent", "task", "lstm"), RUNS)
 def test_chunks_are_those_of_the_serial_sampler(agent: str, task: str, lstm: int) -> None:
-    count = 5 if agent == "ppo" else 12
+    count = 5 if agent in ("ppo", "trpo", "vtrace") else 12
     serial, *others = (
         played(sampler, count, agent=agent, task=task, lstm=lstm) for sampler in ("serial", *WAYS)
     )

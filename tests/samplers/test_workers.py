@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +20,7 @@ from operant.core.errors import EnvironmentFault, UsageError
 MAKES = pytest.mark.parametrize("make", [parallel, asynchronous])
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_behind() -> Iterator[None]:
-    parallel().close()  # the fork server and its descriptors stay
-    gc.collect()
-    shared, files = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
-    yield
-    gc.collect()  # errors keep the frames they passed, and those the shared memory
-    assert not multiprocessing.active_children()
-    assert set(os.listdir("/dev/shm")) <= shared
-    assert len(os.listdir("/proc/self/fd")) <= files
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 @MAKES
@@ -42,7 +30,7 @@ def _nothing_left_behind() -> Iterator[None]:
 def test_the_part_of_a_lost_worker_is_not_valid(
     make: Any, mode: str, what: str, tmp_path: Path
 ) -> None:
-    sampler = make(3, mode=mode, at=LENGTH + 2, once=str(tmp_path / "x"), timeout=0.5)
+    sampler = make(3, mode=mode, at=LENGTH + 2, times=1, record=str(tmp_path / "x"), timeout=0.5)
     whole = sampler.obtain_samples(0)[0]
     assert bool(whole.valid.all())
     running = ~whole.first[-1, 2:].clone()
@@ -61,7 +49,7 @@ def test_the_part_of_a_lost_worker_is_not_valid(
 
 @MAKES
 def test_a_replaced_worker_begins_new_episodes_under_a_new_seed(make: Any, tmp_path: Path) -> None:
-    sampler = make(3, mode="kill", at=2, once=str(tmp_path / "x"))
+    sampler = make(3, mode="kill", at=2, times=1, record=str(tmp_path / "x"))
     with pytest.warns(UserWarning, match="restarted"):
         chunk, _ = sampler.obtain_samples(0)
     seeds = chunk.observation["observation"][-1, :, 0].tolist()
@@ -94,7 +82,7 @@ def test_an_environment_that_throws_stops_the_run_with_its_traceback(make: Any) 
 
 
 def test_a_slow_batch_is_not_a_hung_one() -> None:
-    sampler = parallel(3, mode="dawdle", at=1, timeout=0.3)
+    sampler = parallel(3, mode="stall", at=1, timeout=0.3)
     chunk, _ = sampler.obtain_samples(0)
     assert bool(chunk.valid.all())
     sampler.close()
@@ -102,7 +90,7 @@ def test_a_slow_batch_is_not_a_hung_one() -> None:
 
 @MAKES
 def test_closing_does_not_wait_for_the_batch_under_way(make: Any) -> None:
-    sampler = make(0, mode="dawdle", at=LENGTH + 1)
+    sampler = make(0, mode="stall", at=LENGTH + 1)
     sampler.obtain_samples(0)
     began = time.monotonic()
     sampler.close()
@@ -118,7 +106,8 @@ def test_a_sampler_that_is_forgotten_takes_its_workers_along() -> None:
     assert not psutil.wait_procs(workers, 2)[1]
 
 
-PATHS = [str(Path(__file__).parents[i]) for i in range(2)]  # of `fragile` and `counter`
+HERE = Path(__file__).parent
+PATHS = [str(HERE), str(HERE.parent), str(HERE.parent / "faults")]  # of what `fragile` imports
 ORPHANS = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
@@ -149,7 +138,7 @@ def test_no_worker_outlives_its_parent_even_in_the_middle_of_a_step(number: int)
 
 def test_workers_that_are_interrupted_say_nothing() -> None:
     code = ORPHANS.format(paths=PATHS, make="asynchronous")
-    code = code.replace("hang", "dawdle") + "sampler.close()\n"
+    code = code.replace("hang", "stall") + "sampler.close()\n"
     done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, check=True)
     assert done.stderr == b""
 
@@ -189,7 +178,9 @@ def test_a_worker_that_dies_while_idle_costs_a_checkpoint_its_exactness_and_no_m
 
 
 def test_a_death_while_the_replacement_is_built_counts_as_one_more(tmp_path: Path) -> None:
-    sampler = parallel(3, mode="kill", at=2, once=str(tmp_path / "x"), again=str(tmp_path / "y"))
+    sampler = parallel(
+        3, mode="kill", at=2, times=1, record=str(tmp_path / "x"), again=str(tmp_path / "y")
+    )
     with pytest.warns(UserWarning, match="died while starting.*restarted"):
         sampler.obtain_samples(0)
     assert sampler.pool.restarts == 2

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from operant.agents import ActorCritic
 from operant.agents.a2c import A2CConfig
 from operant.core import AgentConfig, Count, Parts
+from operant.networks import NoisyLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,14 @@ class Perceptron(nn.Module):
         x = torch.cat([observation[name] for name in self.names], -1)
         x = self.activation(self.body(x))
         return {name: head(x) for name, head in zip(self.outputs, self.heads, strict=True)}
+
+
+class NoisyPerceptron(Perceptron):
+    """With noise in its hidden layer."""
+
+    def __init__(self, observation_spaces: dict[str, Any], outputs: dict[str, Any]) -> None:
+        super().__init__(observation_spaces, outputs)
+        self.body = NoisyLinear.around(self.body)
 
 
 class Remembering(nn.Module):

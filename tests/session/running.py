@@ -28,12 +28,24 @@ OFTEN = f"{COMMON} --checkpoint.seconds 0.001"  # with every line of the log
 PPO = "train ppo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2"
 REPLAY = "--agent.learning-starts 60 --agent.batch-size 8"
 DQN = f"train dqn --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400"
+PENDULUM = (
+    f"train {{}} --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} --steps 160"
+)
 AGENTS = {
     "a2c": "train a2c --env.num-envs 2 --steps 400",
     "ppo": f"{PPO} --steps 400",
+    "trpo": "train trpo --env.num-envs 2 --agent.length 16 --agent.minibatch 16 --agent.epochs 2 "
+    "--steps 300",
+    "vtrace": "train vtrace --env.num-envs 2 --steps 400",
+    "acer": f"train acer --env.num-envs 2 --agent.replay-size 200 {REPLAY} --steps 400",
     "dqn": DQN,
-    "sac": f"train sac --env.id Pendulum-v1 --env.num-envs 1 --agent.replay-size 150 {REPLAY} "
-    "--steps 160",
+    "rainbow": DQN.replace("dqn", "rainbow"),
+    "ddpg": f"{PENDULUM.format('ddpg')} --agent.exploration ornstein-uhlenbeck",
+    "maddpg": f"train maddpg --env.id mpe2:simple_spread_v3 --env.num-envs 1 {REPLAY} --steps 160",
+    "ppo of several": f"{PPO} --env.id mpe2:simple_spread_v3 --agents separate --steps 300",
+    "dqn of several": f"{DQN} --env.id mpe2:simple_spread_v3 --agents shared --agent-id",
+    "td3": PENDULUM.format("td3"),
+    "sac": PENDULUM.format("sac"),
     "ppo compiled": f"{PPO} --compile on --network.separate --steps 300",
     "ppo with memory": f"{PPO} --network.lstm 4 --steps 300",
     "ppo over processes": f"{PPO} --env.manager subproc --env.workers 2 --steps 300",

@@ -35,6 +35,7 @@ def test_separate_networks_can_be_asked_for_and_refused() -> None:
     [
         ("ppo", "CartPole-v1", (64, 64), "tanh"),
         ("dqn", "CartPole-v1", (64, 64), "relu"),
+        ("td3", "Pendulum-v1", (256, 256), "relu"),
         ("sac", "Pendulum-v1", (256, 256), "relu"),
     ],
 )

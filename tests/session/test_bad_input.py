@@ -51,17 +51,17 @@ WORDS = [
     ("train ppo --confg x", "--confg: unknown flag; did you mean '--config'?"),
     ("train ppo --agent.lr", "--agent.lr: a value is missing"),
     ("train ppo --agent.lr fast", "agent.lr = 'fast': expected a number or linear("),
-    ("train ppo --agent.lr -1", "agent.lr = -1: a schedule's values must be finite and not neg"),
-    ("train ppo --agent.lr nan", "agent.lr = nan: a schedule's values must be finite"),
+    ("train ppo --agent.lr -1", "agent.lr = -1: expected a finite number of at least 0"),
+    ("train ppo --agent.lr nan", "agent.lr = nan: expected a finite number of at least 0"),
     ("train ppo --agent.gamma nan", "agent.gamma = nan: expected a number"),
     ("train ppo --agent.gamma 1.01", "agent.gamma = 1.01: expected a number from 0 to 1"),
     ("train ppo --steps 0", "steps = 0: expected a finite number of at least 1"),
-    ("train ppo --steps inf", "steps = inf: expected an integer"),
+    ("train ppo --steps inf", "steps = inf: expected a finite number of at least 1"),
     ("train ppo --seed -1", "seed = -1: expected a finite number of at least 0"),
     ("train ppo --seed 1.5", "seed = 1.5: expected an integer"),
     ("train ppo --device gpu", "device = 'gpu': expected auto, cpu, cuda"),
     ("train ppo --threads 99999", "threads = 99999: expected a number from 0 to 1024"),
-    ("train ppo --checkpoint.seconds 0", "checkpoint.seconds = 0.0: expected a finite number"),
+    ("train ppo --checkpoint.seconds 0", "checkpoint.seconds = 0: expected a finite number"),
     ("train ppo --network.activation than", "expected one of 'tanh', 'relu'"),
     ("train ppo --network.hidden 0", "network.hidden[0] = 0: expected a finite number"),
     ("train ppo --network.hidden 1e18", "ppo on CartPole-v1: the network cannot be made: "),
@@ -200,12 +200,17 @@ def broken() -> Any:
     raise ZeroDivisionError("too far\nto the left")
 
 
+def unprintable() -> Any:
+    raise ValueError("half a character: \ud800")
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
     "nan": (np.array([0, np.nan], np.float32), "observation 'observation' is NaN; expected finite"),
     "inf": (np.array([np.inf, 0], np.float32), "is infinite; expected finite numbers"),
     "shape": (np.zeros(3, np.float32), "has shape (3,); expected (2,)"),
     "type": (np.array(["a", "b"]), "expected float32 as its space says"),
     "none": (None, "is None; expected float32"),
+    "surrogate": (unprintable, "ValueError: half a character: "),
     "raise": (broken, "ZeroDivisionError: too far to the left"),
 }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from running import AGENTS, OFTEN, ForkServer, only_run, trace, train
 
-DURABLE = "operant.session.checkpoint.durable"
+DURABLE = "operant.core.durable"
 PHASES = {
     "while its directory is made": (f"{DURABLE}:Durable.rename", 2),
     "before its first checkpoint": ("operant.session.runner:build", 1),
@@ -83,6 +83,7 @@ def test_a_run_killed_after_its_end_is_finished(tmp_path: Path, fork_server: For
     assert trace(only_run(tmp_path)) == done
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("name", "steps"), [("a2c", 1500), ("ppo", 1500), ("sac", 400)])
 def test_a_run_killed_five_times_at_random_ends_as_if_never_killed(
     name: str, steps: int, tmp_path: Path, fork_server: ForkServer

@@ -22,7 +22,8 @@ from operant.session.try_out import try_out
 
 NET = "own_agents:Perceptron"
 HIDDEN = "--network.hidden 8 "
-LINES = {name: AGENTS[name] for name in ("a2c", "ppo", "dqn", "sac")}
+NAMES = ("a2c", "ppo", "trpo", "vtrace", "dqn", "ddpg", "sac")
+LINES = {name: AGENTS[name] for name in NAMES}
 
 
 def common(line: str) -> str:
@@ -36,6 +37,7 @@ def trained(line: str, runs: Path) -> Path:
     return only_run(runs)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("net", ["Perceptron", "Remembering"])
 @pytest.mark.parametrize("agent", LINES)
 def test_every_agent_trains_and_goes_on_with_a_network_of_ones_own(
@@ -47,6 +49,15 @@ def test_every_agent_trains_and_goes_on_with_a_network_of_ones_own(
     assert trace(run) == trace(whole)
     assert load_yaml(whole / "config.yaml")["network"]["path"] == f"own_agents:{net}"
     assert "over 1 episodes" in call(["eval", str(whole), "--episodes", "1"]).out
+
+
+def test_an_agent_that_explores_by_noise_wants_it_in_a_network_of_ones_own(tmp_path: Path) -> None:
+    line = f"{AGENTS['rainbow']} --network"
+    refused = call(common(f"{line} own_agents:Perceptron"), tmp_path)
+    assert "own_agents:Perceptron': has no noisy layer" in refused.err
+    run = trained(f"{line} own_agents:NoisyPerceptron --steps 128", tmp_path)
+    agent: Any = operant.load(run).agent
+    assert len(agent.noisy) == 2  # one in the network, one in its target network
 
 
 def test_settings_are_flags_and_are_checked(tmp_path: Path) -> None:

@@ -16,7 +16,17 @@ from operant.session.session import Session
 CHUNK = "operant.samplers.explorer:Explorer.update"
 A2C = AGENTS["a2c"]
 # Of a run, in chunks; 5 for the others. The next line of the log is one without an evaluation.
-MIDDLE = {"a2c": 15, "dqn": 20, "sac": 100, "dqn in parallel": 20, "dqn async": 20}
+MIDDLE = {
+    "a2c": 15,
+    "dqn": 20,
+    "ddpg": 100,
+    "td3": 100,
+    "maddpg": 100,
+    "dqn of several": 20,
+    "sac": 100,
+    "dqn in parallel": 20,
+    "dqn async": 20,
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +58,7 @@ def stopped_run(
         return train(AGENTS[name], runs, code=128 + number)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_run_stopped_and_resumed_is_as_if_never_stopped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,8 +172,9 @@ def test_a_configuration_changed_since_is_named_as_the_reason(
     run = stopped_run(monkeypatch, tmp_path)
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("hidden:\n  - 8\n", "hidden:\n  - 9\n"))
-    said = resume(run, code=1)
-    assert "does not fit its run (" in said
+    result = call(["resume", str(run), "--quiet", "--force"])  # else refused by its settings
+    said = result.err
+    assert (result.code, "does not fit its run (" in said) == (1, True)
     assert said.endswith("was config.yaml changed since?\n")
 
 

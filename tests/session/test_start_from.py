@@ -17,7 +17,8 @@ from operant.core.errors import UsageError
 from operant.session.checkpoint import checkpoint
 
 NORMAL = "--network.normalize"
-LINES = {name: f"{AGENTS[name]} {NORMAL}" for name in ("a2c", "ppo", "dqn", "sac")}
+NAMES = ("a2c", "ppo", "trpo", "vtrace", "dqn", "td3", "sac")
+LINES = {name: f"{AGENTS[name]} {NORMAL}" for name in NAMES}
 
 
 def agent_state(run: Path, oldest: bool = False) -> dict[str, Any]:

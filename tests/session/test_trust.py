@@ -62,7 +62,9 @@ def test_trust_opens_a_strange_run(strange: Path, monkeypatch: pytest.MonkeyPatc
     assert "over 1 episodes" in call(["eval", str(strange), "--episodes", "1", "--trust"]).out
     assert (strange.parent / "sprung").exists()
     assert operant.load(strange, trust=True).config.algorithm == "trap:Own"
-    assert call(["resume", str(strange), "--steps", "96", "--trust", "--quiet"]).code == 0
+    assert (
+        call(["resume", str(strange), "--steps", "96", "--trust", "--force", "--quiet"]).code == 0
+    )
 
 
 def test_plotting_needs_no_code(strange: Path) -> None:

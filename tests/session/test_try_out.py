@@ -14,12 +14,12 @@ from gymnasium.spaces import Box, Discrete
 
 from operant.agents.dqn import DQNConfig
 from operant.core.errors import UsageError
-from operant.core.experience import HiddenState
+from operant.core.experience import Decision, HiddenState, Memo
 from operant.core.spaces import Spaces
 from operant.envs.env_settings import EnvConfig
 from operant.session.build import Trial
 from operant.session.run_settings import run_config
-from operant.session.try_out import check_memory, human, memory_needed
+from operant.session.try_out import BATCH, check_memory, human, memory_needed
 
 GIB = 2**30
 FRAMES = Spaces(
@@ -43,6 +43,9 @@ class Small:
     def initial_state(self, batch_size: int) -> HiddenState:
         return HiddenState()
 
+    def act(self, observation: Any, state: HiddenState, explore: bool) -> Decision:
+        return {}, Memo({}, HiddenState())
+
 
 def trial(spaces: Spaces = FRAMES, num_envs: int = 8, **settings: Any) -> Trial:
     config = run_config("dqn")(env=EnvConfig(num_envs=num_envs))
@@ -62,7 +65,8 @@ def memory(gib: float, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_million_atari_steps_are_foretold(frames: Any, gib: float) -> None:
     needed = memory_needed(trial(replay_size=1_000_000, replay_frames=frames))
     assert needed["replay buffer, when full"] / GIB == pytest.approx(gib, abs=0.05)
-    assert needed["total"] - needed["replay buffer, when full"] == needed["rollout"]
+    others = needed["rollout"] + needed[BATCH]
+    assert needed["total"] - needed["replay buffer, when full"] == others
 
 
 def test_priorities_take_memory_of_their_own() -> None:
@@ -74,7 +78,7 @@ def test_priorities_take_memory_of_their_own() -> None:
 def test_a_replay_on_disk_takes_no_memory(tmp_path: Path) -> None:
     needed = memory_needed(trial(replay_size=1_000_000, replay_dir=str(tmp_path)))
     assert needed[DISK] / GIB == pytest.approx(6.7, abs=0.05)
-    assert needed["total"] == needed["rollout"]
+    assert needed["total"] == needed["rollout"] + needed[BATCH]
 
 
 def test_what_does_not_fit_is_refused_with_the_figures_and_the_remedies(

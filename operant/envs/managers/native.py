@@ -19,6 +19,7 @@ from operant.core.experience import Arrays, EnvStep
 from operant.core.spaces import MASK, is_mask
 from operant.core.tree import Array
 from operant.envs import snapshot
+from operant.envs.bounds import BoundsCheck
 from operant.envs.check import Guard
 from operant.envs.environment import record_spaces
 from operant.envs.lives import LIVES, BatchLives, check_lives
@@ -58,6 +59,7 @@ class NativeEnvManager(Resumable):
         self.num_envs, self.env_cls = env.num_envs, type(env)
         self.mode = _mode(env)
         self.guard = Guard(self.env_id, env.single_observation_space, (env.num_envs,))
+        self._check_bounds = BoundsCheck(self.env_id, self.guard.spaces)
         self.action_preprocessor = ActionPreprocessor(env.single_action_space)
         info = env.reset()[1]  # only a reset shows whether masks and lives come in the info
         if episodic_life:
@@ -180,6 +182,7 @@ class NativeEnvManager(Resumable):
     def _observe(self, raw: Any, infos: dict[str, Any], ended: Array) -> Arrays:
         """Checked and preprocessed arrays; masks may be missing where an episode `ended`."""
         observation = self.guard.observation(raw)
+        self._check_bounds(observation, self.steps)
         if self._masks or MASK in infos:
             masks = info_masks(infos)
             if late := late_mask(masks, self._masks):

@@ -52,7 +52,7 @@ class SimpleEnvManager(Resumable):
         """One action in every active environment."""
         self._check_started()
         if self.episodes_lost:
-            return restart_step(self.buffers.observation, self.reset)
+            return restart_step(self.buffers.observation, self.reset, self.buffers.agents)
         self._check(actions, (self.num_envs,))
         for name, x in actions.items():
             self.buffers.action[name][:] = x
@@ -95,7 +95,8 @@ def env_step(buffers: StepBuffers, valid: Array) -> EnvStep:
     for name, x in (final or {}).items():
         # Elsewhere, final observations of earlier episodes would differ after resuming.
         x[~ended] = b.observation[name][~ended]
-    return EnvStep(kept(b.observation), b.reward, b.terminated, b.truncated, valid, final, infos)
+    told = (b.reward, b.terminated, b.truncated, valid, final, infos)
+    return EnvStep(kept(b.observation), *told, b.agents or None)
 
 
 def kept(observation: Arrays) -> Arrays:
@@ -103,9 +104,12 @@ def kept(observation: Arrays) -> Arrays:
     return {name: x.copy() for name, x in observation.items()}
 
 
-def restart_step(observation: Arrays, reset: Callable[[], Arrays]) -> EnvStep:
+def restart_step(
+    observation: Arrays, reset: Callable[[], Arrays], agents: Arrays | None = None
+) -> EnvStep:
     """A step that truncates episodes which could not be resumed, and begins new ones."""
     final = kept(observation)
     count = len(next(iter(final.values())))
     yes, no = np.ones(count, bool), np.zeros(count, bool)
-    return EnvStep(reset(), np.zeros(count, np.float32), no, yes, no.copy(), final, {})
+    each = {name: np.zeros_like(x) for name, x in agents.items()} if agents else None
+    return EnvStep(reset(), np.zeros(count, np.float32), no, yes, no.copy(), final, {}, each)

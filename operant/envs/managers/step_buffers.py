@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from operant.core.spaces import Space, Spaces
+from operant.core.spaces import AGENT_FIELDS, AGENTS, Space, Spaces
 from operant.envs.environment import Environment
 from operant.envs.lives import LIFE_LOST
 
@@ -32,6 +32,7 @@ class StepBuffers(NamedTuple):
     success: Array  # 1 or 0 where an episode ended and reported it, else -1
     seed: Array  # for the next reset; -1: none
     active: Array  # whether the environment takes the next step
+    agents: Arrays  # `reward`, `terminated`, `valid` of several agents `[B, N]`; empty for one
 
     @classmethod
     def allocate(cls, spaces: Spaces, num_envs: int, allocate: Allocate = np.zeros) -> StepBuffers:
@@ -45,6 +46,7 @@ class StepBuffers(NamedTuple):
         def vector(dtype: str) -> Array:
             return allocate((num_envs,), np.dtype(dtype))
 
+        agents = len(spaces.agents)
         return cls(
             arrays(spaces.action),
             arrays(spaces.observation),
@@ -56,6 +58,7 @@ class StepBuffers(NamedTuple):
             vector("int8"),
             vector("int64"),
             vector("bool"),
+            {k: allocate((num_envs, agents), x) for k, x in AGENT_FIELDS.items() if agents},
         )
 
     def rows(self, start: int, stop: int) -> StepBuffers:
@@ -90,15 +93,19 @@ class BufferedEnvs:
             if not active[i]:
                 b.reward[i], b.terminated[i], b.truncated[i], b.success[i] = 0, False, False, -1
                 b.life_lost[i] = False
+                for x in b.agents.values():
+                    x[i] = 0
                 continue
             action = {name: x[i] for name, x in b.action.items()}
             observation, b.reward[i], terminated, truncated, info = env.step(action)
             lost = b.life_lost[i] = info.get(LIFE_LOST, False)
             b.terminated[i], b.truncated[i], b.success[i] = terminated or lost, truncated, -1
+            if b.agents:
+                _put(b.agents, i, info[AGENTS])
             if lost:
                 _put(b.final_observation, i, observation)
             if terminated or truncated:
-                b.success[i] = int(bool(info["is_success"])) if "is_success" in info else -1
+                b.success[i] = int(info.get("is_success", -1))
                 _put(b.final_observation, i, observation)
                 observation = env.reset()
             _put(b.observation, i, observation)

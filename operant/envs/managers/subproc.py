@@ -21,7 +21,8 @@ from operant.core.seeds import derived
 from operant.core.tree import Array
 from operant.envs.managers import env_worker
 from operant.envs.managers.env_worker import EnvsDescription
-from operant.envs.managers.exactness import Resumable, WorkerGone, resumes_exactly
+from operant.envs.managers.exact_trial import resumes_exactly_elsewhere
+from operant.envs.managers.exactness import Resumable, WorkerGone
 from operant.envs.managers.simple import env_step, kept, restart_step
 from operant.envs.managers.step_buffers import EnvFn, StepBuffers
 from operant.envs.preprocessing.action import ActionCheck, ActionPreprocessor
@@ -122,7 +123,7 @@ class SubProcEnvManager(Resumable):
     def receive(self) -> EnvStep:
         """Wait for the end of the step."""
         if self.episodes_lost:
-            return restart_step(self.buffers.observation, self.reset)
+            return restart_step(self.buffers.observation, self.reset, self.buffers.agents)
         lost = self.pool.wait()
         return self._truncated_step(lost) if lost else env_step(self.buffers, self.valid)
 
@@ -136,7 +137,7 @@ class SubProcEnvManager(Resumable):
                 del self.buffers  # the memory is freed with the last array that someone keeps
 
     def _try_resuming(self) -> bool:
-        return resumes_exactly(self.env_fns[0])
+        return resumes_exactly_elsewhere(self.env_fns[0], f"environment {self.first}, on trial")
 
     def _capture(self) -> dict[str, Any]:
         lost = self.pool.run(env_worker.SAVE)
@@ -162,6 +163,8 @@ class SubProcEnvManager(Resumable):
             self._replace(one, reason)
             b.reward[rows], b.terminated[rows], b.truncated[rows] = 0, False, True
             b.success[rows], b.life_lost[rows], valid[rows] = -1, False, False
+            for x in b.agents.values():
+                x[rows] = 0
         step = env_step(b, valid)
         return step._replace(infos=step.infos | {"env_restarts": self.restarts})
 

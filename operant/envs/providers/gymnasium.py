@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from operant.envs.preprocessing import frame_stack
 from operant.envs.preprocessing.observation import Hide, Operation
 from operant.envs.providers import atari, envpool, own
 from operant.envs.providers.catalog import check_env_id, provider
+from operant.envs.providers.pettingzoo import agents_of
 from operant.envs.step_api import checked_reset
 
 Made = TypeVar("Made")
@@ -42,13 +44,17 @@ class GymEnv(Environment):
         self.env: gymnasium.Env[Any, Any] = env
         self.frames_per_step = frames_per_step
         spec = getattr(env, "spec", None)
-        self.env_id = spec.id if spec is not None else type(env.unwrapped).__name__
-        self.horizon = spec.max_episode_steps if spec is not None else None
+        inner = env.unwrapped
+        own_id = getattr(inner, "env_id", type(inner).__name__)
+        self.env_id = spec.id if spec is not None else own_id
+        own_limit = getattr(inner, "horizon", None)
+        self.horizon = spec.max_episode_steps if spec is not None else own_limit
         # Only a reset shows whether action masks come in the info.
         _, info = checked_reset(env.reset(), self.env_id)
         self._closed = False
         both = (env.observation_space, env.action_space)
         super().__init__(self.env_id, both, index, operations, info, atari.stacks_frames(env))
+        self.spaces = replace(self.spaces, agents=agents_of(env))
 
     def _reset(self, seed: int | None) -> tuple[Any, dict[str, Any]]:
         return self.env.reset(seed=seed)

@@ -14,6 +14,7 @@ from gymnasium.wrappers import TimeLimit
 from operant.core.errors import UsageError
 from operant.core.objects import find, is_local, is_name
 from operant.envs.env_settings import EnvConfig
+from operant.envs.providers import pettingzoo
 
 Single = gymnasium.Env[Any, Any]
 Vector = VectorEnv[Any, Any, Any]
@@ -26,6 +27,8 @@ def own(env_id: str) -> Callable[..., Any] | None:
         return _callable(env_id, find(env_id, "id"))
     if not is_name(env_id):
         return None
+    if game := pettingzoo.game(env_id):
+        return game
     try:
         found = find(env_id, "id")
     except UsageError:
@@ -38,6 +41,8 @@ def own(env_id: str) -> Callable[..., Any] | None:
 def make_single(env_id: str, make: Callable[..., Any], kwargs: Mapping[str, Any]) -> Single:
     """An environment of the user's own."""
     env = make(**kwargs)
+    if pettingzoo.is_parallel(env):
+        return pettingzoo.JointEnv(env, env_id)
     if isinstance(env, VectorEnv):
         raise UsageError(
             f"id = {env_id!r}: makes a VectorEnv, whose environments worker processes cannot share "
@@ -45,9 +50,10 @@ def make_single(env_id: str, make: Callable[..., Any], kwargs: Mapping[str, Any]
         )
     if not isinstance(env, gymnasium.Env):
         raise UsageError(
-            f"id = {env_id!r}: makes a {type(env).__name__}, which is no gymnasium.Env; derive the "
-            f"class from gymnasium.Env: `reset(seed=None, options=None)` returns (observation, "
-            f"info), and `step` (observation, reward, terminated, truncated, info)"
+            f"id = {env_id!r}: makes a {type(env).__name__}, which is no gymnasium.Env "
+            f"and no pettingzoo.ParallelEnv; derive the class from gymnasium.Env: "
+            f"`reset(seed=None, options=None)` returns (observation, info), and `step` "
+            f"(observation, reward, terminated, truncated, info)"
         )
     return env
 
@@ -108,7 +114,7 @@ def _size(config: EnvConfig, make: Callable[..., Any]) -> int | None:
     if key not in _sizes:
         made = make(**_arguments(make, config.kwargs, 1))
         _sizes[key] = made.num_envs if isinstance(made, VectorEnv) else None
-        if isinstance(made, gymnasium.Env | VectorEnv):
+        if isinstance(made, gymnasium.Env | VectorEnv) or pettingzoo.is_parallel(made):
             made.close()
     return _sizes[key]
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from operant.core.durable import Durable, open_regular
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import Durable, open_regular
 from operant.session.checkpoint.encoding import decode, encode, safetensors
 from operant.session.checkpoint.manifest import (
     MANIFEST,

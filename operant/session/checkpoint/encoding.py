@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from operant.core.durable import PIECE
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import PIECE
 
 SCALAR_KINDS = "biufc"  # NumPy's kinds of plain numbers; decoding objects would run code
 Tensors = dict[str, Tensor]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from operant import __version__
+from operant.core.durable import Digest, digest, open_regular
 from operant.core.errors import CheckpointError
-from operant.session.checkpoint.durable import Digest, digest, open_regular
+from operant.session.versions import versions
 
 SCHEMA = 1
 MANIFEST, STATE, TENSORS = "MANIFEST.json", "state.json", "tensors.safetensors"
@@ -29,12 +25,7 @@ def make_manifest(
         "step": step,
         "exact": not reasons,
         "reasons": reasons,
-        "versions": {
-            "operant": __version__,
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "gymnasium": version("gymnasium"),
-        },
+        "versions": versions(),
         "files": {name: found._asdict() for name, found in digests.items()},
         "extra": extra,
     }
@@ -51,7 +42,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{where}: is not JSON: incomplete or altered") from None
     except OSError as error:
         raise CheckpointError(f"{where}: {error.strerror}") from None
-    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra"):
+    if not isinstance(manifest, dict) or not _has_dicts(manifest, "files", "extra", "versions"):
         raise CheckpointError(f"{where}: is not a manifest")
     if manifest.get("schema") != SCHEMA:
         schema = manifest.get("schema")
@@ -60,13 +51,24 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if set(manifest["files"]) != {STATE, TENSORS}:
         found = sorted(manifest["files"])
         raise CheckpointError(f"{where}: names the files {found}; expected {STATE} and {TENSORS}")
-    if manifest.pop("sha256", None) != _own_hash(manifest) or type(manifest.get("step")) is not int:
+    if manifest.pop("sha256", None) != _own_hash(manifest) or not _is_typed(manifest):
         raise CheckpointError(f"{where}: was altered")
     return manifest
 
 
 def _has_dicts(manifest: dict[str, Any], *names: str) -> bool:
     return all(isinstance(manifest.get(name), dict) for name in names)
+
+
+def _is_typed(manifest: dict[str, Any]) -> bool:
+    """Whether its fields have the types that they are written with."""
+    texts = [*manifest["versions"].values(), *_list(manifest.get("reasons"))]
+    kinds = [type(manifest.get(name)) for name in ("step", "exact", "reasons")]
+    return kinds == [int, bool, list] and all(isinstance(text, str) for text in texts)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def verify(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Torn, altered and hostile checkpoints, and a crash at every moment of a save."""
+"""Torn, altered and hostile checkpoints."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import os
 import pickle
 import subprocess
-from collections.abc import Callable, Iterator
-from multiprocessing import get_context
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hostile import Canary, replace_file, resign
 
 from operant.core.errors import CheckpointError
 from operant.session.checkpoint.checkpoint import load, newest, save
@@ -36,23 +36,6 @@ def assert_falls_back(good: Path) -> None:
     assert newest(good.parent, heard.append).state["step"] == 1
     assert len(heard) == 1
     assert good.name in heard[0]
-
-
-def resign(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a manifest and make its own hash right again, as an attacker would."""
-    manifest = json.loads((path / "MANIFEST.json").read_text())
-    del manifest["sha256"]
-    change(manifest)
-    text = json.dumps(manifest, sort_keys=True).encode()
-    manifest["sha256"] = hashlib.sha256(text).hexdigest()
-    (path / "MANIFEST.json").write_text(json.dumps(manifest))
-
-
-def replace_file(path: Path, name: str, content: bytes) -> None:
-    """Put other bytes into a checkpoint and make every hash agree with them."""
-    (path / name).write_bytes(content)
-    found = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    resign(path, lambda manifest: manifest["files"].update({name: found}))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -135,16 +118,6 @@ def test_a_manifest_entry_of_the_wrong_kind_is_refused(good: Path, entry: Any) -
         load(good)
 
 
-class Canary:
-    """Leaves a file where it was unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("name", ["state.json", "tensors.safetensors"])
 def test_a_pickle_in_place_of_a_file_never_runs(good: Path, name: str, tmp_path: Path) -> None:
     replace_file(good, name, pickle.dumps(Canary(tmp_path / "canary")))
@@ -204,43 +177,3 @@ def test_a_full_disk_costs_only_the_checkpoint_that_did_not_fit(small_disk: Path
     assert newest(small_disk).state["step"] == 1
     save(small_disk, 3, {"x": torch.ones(1000), "step": 3})
     assert newest(small_disk).state["step"] == 3
-
-
-def state_at(step: int) -> dict[str, Any]:
-    return {"step": step, "x": torch.full((100,), float(step))}
-
-
-def crash_at(directory: Path, step: int, moment: int) -> None:
-    """Save in this process and end it, without any tidying up, before operation `moment`."""
-    count = 0
-
-    def before(operation: str) -> None:
-        nonlocal count
-        count += 1
-        if count > moment:
-            os._exit(9)
-
-    save(directory, step, state_at(step), keep=2, before=before)
-    os._exit(0)
-
-
-@pytest.mark.parametrize("step", [3, 2])
-def test_a_crash_before_any_operation_leaves_a_whole_checkpoint(tmp_path: Path, step: int) -> None:
-    """Step 3 is new, so that one is pruned; step 2 is there already, and is saved again."""
-    context = get_context("fork")  # the children only write files, and start at once
-    crashes, code = 0, 9
-    while code == 9:
-        directory = tmp_path / str(crashes)
-        for earlier in (1, 2):
-            save(directory, earlier, state_at(earlier), keep=2)
-        child = context.Process(target=crash_at, args=(directory, step, crashes))
-        child.start()
-        child.join()
-        code = child.exitcode or 0
-        found = newest(directory)
-        assert found.state["step"] in (2, step)
-        assert found.state["x"].tolist() == [float(found.step)] * 100
-        save(directory, 4, state_at(4), keep=2)
-        assert not any(path.name.startswith(".tmp") for path in directory.iterdir())
-        crashes += code == 9
-    assert crashes >= 12
