@@ -184,8 +184,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("wasted steps in the divergence", "mean(kl, valid)", "mean(kl, None)"),
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
             ("one epoch", "batch, config.epochs", "batch, 1"),
             (
@@ -230,8 +230,8 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
             ("wasted steps learned from", "batch, batch.valid)]", "batch, None)]"),
             (
                 "value error against the advantage",
-                "value - batch.target",
-                "value - batch.advantage",
+                "criterion(value, batch.target)",
+                "criterion(value, batch.advantage)",
             ),
         ],
         RETURNS: [
@@ -462,11 +462,15 @@ TABLE: dict[str, dict[str, list[tuple[str, str, str]]]] = {
     "sac": {
         OFF_POLICY: N_STEP,
         SAC: [
-            ("entropy punished", "soft + self.log_alpha", "soft - self.log_alpha"),
-            ("entropy dropped", ".detach().exp() * entropy", ".detach().exp() * 0"),
+            ("entropy punished", "soft + alpha_of", "soft - alpha_of"),
+            (
+                "entropy dropped",
+                "alpha_of(self.log_alpha) * entropy",
+                "alpha_of(self.log_alpha) * 0",
+            ),
             (
                 "log of alpha for alpha",
-                "self.log_alpha.detach().exp() *",
+                "alpha_of(self.log_alpha) *",
                 "self.log_alpha.detach() *",
             ),
             ("alpha the wrong way", "apply([gradient]", "apply([-gradient]"),
